@@ -1,0 +1,76 @@
+//! Errors of reading input and of the store: one variant per decision the caller can make.
+
+use std::io;
+
+/// Why an import or a store operation could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IngestError {
+    /// A file could not be opened or read.
+    #[error("could not read `{path}`")]
+    Read {
+        /// File as named by the user.
+        path: String,
+        /// Cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A file is not in the format that was asked for.
+    #[error("cannot read `{path}` as {format}: {reason}")]
+    Format {
+        /// File as named by the user.
+        path: String,
+        /// Format name as on the command line.
+        format: &'static str,
+        /// What was found and what was expected.
+        reason: String,
+        /// What to try.
+        hint: Option<String>,
+    },
+    /// No file matches.
+    #[error("no file matches `{pattern}`")]
+    NoMatch {
+        /// Path or glob as given.
+        pattern: String,
+    },
+    /// An option or mapping does not make sense.
+    #[error("cannot use {what} `{value}`: {reason}")]
+    Setting {
+        /// Option, or key of the mapping file.
+        what: String,
+        /// Value given.
+        value: String,
+        /// The rule it breaks, with the legal values.
+        reason: String,
+    },
+    /// The store could not be read or written.
+    #[error("could not {action} table `{table}` in `{store}`")]
+    Store {
+        /// What was attempted, e.g. `commit to`.
+        action: &'static str,
+        /// Table.
+        table: String,
+        /// URL of the store.
+        store: String,
+        /// Cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Arrow refused a batch: a bug on our side or a damaged file.
+    #[error("could not convert a batch of rows")]
+    Arrow(#[from] arrow::error::ArrowError),
+}
+
+impl IngestError {
+    /// A command or setting to try, where one can help.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Format { hint, .. } => hint.clone(),
+            Self::NoMatch { .. } => {
+                Some("check the path; quote a glob so that the shell leaves it alone".into())
+            }
+            _ => None,
+        }
+    }
+}

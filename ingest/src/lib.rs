@@ -1,0 +1,12 @@
+//! From files that fleets write to rows in the store.
+//!
+//! Main path: [`source`] (a format) -> [`batch::Output`] (rows, rejects, notices) -> import
+//! (deduplicate, order, integrate time) -> store (one Delta table per [`schema::Table`]).
+
+pub mod batch;
+pub mod error;
+pub mod schema;
+pub mod source;
+
+pub use error::IngestError;
+pub use schema::Table;

@@ -1,0 +1,1 @@
+//! One module per input format; each turns text or columns into batches of table rows.

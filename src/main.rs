@@ -1,0 +1,2 @@
+//! loadline
+fn main() {}
