@@ -1,1 +1,3 @@
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 //! forecast

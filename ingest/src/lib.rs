@@ -1,3 +1,5 @@
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 //! From files that fleets write to rows in the store.
 //!
 //! Main path: [`source`] (a format) -> [`batch::Output`] (rows, rejects, notices) -> import
