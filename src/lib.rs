@@ -1,0 +1,3 @@
+//! The `loadline` program as a library: adapters around the engine, no arithmetic.
+
+pub mod report;

@@ -1,0 +1,39 @@
+//! A capacity report that can be handed over: three answers, a decision, and what they rest on.
+
+mod chart;
+pub mod data;
+mod markdown;
+mod page;
+mod words;
+
+pub use words::Language;
+
+use data::ReportData;
+
+/// Form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// One self-contained page.
+    #[default]
+    Html,
+    /// Markdown.
+    Md,
+    /// The figures as JSON.
+    Json,
+}
+
+/// Writes `data` in `format` and `language`.
+///
+/// # Errors
+/// A figure that JSON cannot hold, which the data's construction rules out.
+pub fn render(
+    data: &ReportData,
+    format: Format,
+    language: Language,
+) -> Result<String, serde_json::Error> {
+    Ok(match format {
+        Format::Html => page::html(data, language),
+        Format::Md => markdown::markdown(data, language),
+        Format::Json => serde_json::to_string_pretty(data)? + "\n",
+    })
+}
