@@ -1,0 +1,301 @@
+//! What is read: files, globs, folders and standard input, plain or gzip.
+//!
+//! Compression is told by the first two bytes, never by the name, so a rotated log that lost its
+//! `.gz` and a pipe of compressed bytes both read well. Text has line numbers counted after
+//! decompression.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use flate2::read::MultiGzDecoder;
+
+use crate::error::IngestError;
+
+/// Longest line that is kept, in bytes; the rest of a longer one is dropped. A driver prints no
+/// line beyond a few kilobytes: what is longer is no text.
+const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// One file to read, or standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    name: String,
+    path: Option<PathBuf>,
+}
+
+impl Input {
+    /// Expands what the user named into the inputs to read, in a fixed order.
+    ///
+    /// `-` is standard input. An existing file is itself, even with `*` or `[` in its name. A
+    /// folder gives the files directly in it, without hidden ones, by name. Anything else is a
+    /// glob, whose matches come by name. A file named twice is read once.
+    ///
+    /// # Errors
+    /// [`IngestError::NoMatch`] where a path, folder or glob gives no file, or
+    /// [`IngestError::Setting`] where a glob cannot be parsed.
+    pub fn expand<S: AsRef<str>>(paths: &[S]) -> Result<Vec<Self>, IngestError> {
+        let mut seen = HashSet::new();
+        let mut inputs = Vec::new();
+        for given in paths {
+            for input in expand_one(given.as_ref())? {
+                if seen.insert(input.name.clone()) {
+                    inputs.push(input);
+                }
+            }
+        }
+        Ok(inputs)
+    }
+
+    /// One file, or standard input for `-`, without looking whether it is there.
+    #[must_use]
+    pub fn one(path: &str) -> Self {
+        let path_if_file = (path != "-").then(|| PathBuf::from(path));
+        Self { name: path.to_owned(), path: path_if_file }
+    }
+
+    /// The file as named by the user; `-` for standard input.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the file lies; `None` for standard input.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// When the file was last written, to the millisecond; `None` for standard input.
+    #[must_use]
+    pub fn modified_at(&self) -> Option<DateTime<Utc>> {
+        let modified = std::fs::metadata(self.path.as_ref()?).ok()?.modified().ok()?;
+        DateTime::from_timestamp_millis(DateTime::<Utc>::from(modified).timestamp_millis())
+    }
+
+    /// Opens the input, decompressing gzip (several members in a row are one stream).
+    ///
+    /// # Errors
+    /// [`IngestError::Read`] where the file cannot be opened or its first bytes cannot be read.
+    pub fn open(&self) -> Result<Box<dyn BufRead + Send>, IngestError> {
+        let raw: Box<dyn Read + Send> = match &self.path {
+            Some(path) => Box::new(File::open(path).map_err(|e| self.unreadable(e))?),
+            None => Box::new(io::stdin()),
+        };
+        plain(raw).map_err(|source| self.unreadable(source))
+    }
+
+    /// Opens the input as lines of text.
+    ///
+    /// # Errors
+    /// As [`Input::open`].
+    pub fn lines(&self) -> Result<Lines, IngestError> {
+        Ok(Lines::new(self.open()?))
+    }
+
+    /// The error that says that this input could not be read.
+    #[must_use]
+    pub fn unreadable(&self, source: io::Error) -> IngestError {
+        IngestError::Read { path: self.name.clone(), source }
+    }
+}
+
+fn expand_one(given: &str) -> Result<Vec<Input>, IngestError> {
+    let no_match = || IngestError::NoMatch { pattern: given.to_owned() };
+    let path = Path::new(given);
+    if given == "-" || path.is_file() {
+        return Ok(vec![Input::one(given)]);
+    }
+    let mut found = if path.is_dir() { files_in(path)? } else { files_like(given)? };
+    found.sort();
+    // A pipe such as /dev/fd/63 or a named one is neither a file nor a folder, yet readable.
+    if found.is_empty() && path.exists() && !path.is_dir() {
+        found.push(path.to_owned());
+    }
+    if found.is_empty() {
+        return Err(no_match());
+    }
+    Ok(found.iter().map(|path| Input::one(&path.to_string_lossy())).collect())
+}
+
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, IngestError> {
+    let unreadable =
+        |source| IngestError::Read { path: folder.to_string_lossy().into_owned(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        if path.is_file() && !hidden {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+fn files_like(pattern: &str) -> Result<Vec<PathBuf>, IngestError> {
+    let found = glob::glob(pattern).map_err(|error| IngestError::Setting {
+        what: "path".into(),
+        value: pattern.to_owned(),
+        reason: format!("not a glob: {}", error.msg),
+    })?;
+    Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
+}
+
+/// Undoes gzip, told by its first two bytes.
+fn plain(mut raw: Box<dyn Read + Send>) -> io::Result<Box<dyn BufRead + Send>> {
+    const BUFFER: usize = 256 * 1024;
+    let start = first_bytes(&mut raw)?;
+    let zipped = start == [0x1f, 0x8b];
+    let whole = io::Cursor::new(start).chain(raw);
+    if !zipped {
+        return Ok(Box::new(BufReader::with_capacity(BUFFER, whole)));
+    }
+    let unzipped = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, whole));
+    Ok(Box::new(BufReader::with_capacity(BUFFER, unzipped)))
+}
+
+fn first_bytes(raw: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::with_capacity(2);
+    raw.take(2).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// One line of text.
+#[derive(Debug)]
+pub struct Line<'a> {
+    /// Counted from 1.
+    pub number: u64,
+    /// Text without its end of line and without a byte-order mark; bytes that are no UTF-8 are
+    /// replaced by U+FFFD.
+    pub text: Cow<'a, str>,
+    /// Whether the line ended with a newline; the last line of a file that was cut did not.
+    pub ended: bool,
+}
+
+/// Lines of an input, with LF or CRLF, read one at a time.
+pub struct Lines {
+    reader: Box<dyn BufRead + Send>,
+    buffer: Vec<u8>,
+    number: u64,
+}
+
+impl std::fmt::Debug for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Lines {
+    /// Reads lines from `reader`, which is already decompressed.
+    #[must_use]
+    pub fn new(reader: Box<dyn BufRead + Send>) -> Self {
+        Self { reader, buffer: Vec::with_capacity(4096), number: 0 }
+    }
+
+    /// The next line, or `None` at the end.
+    ///
+    /// # Errors
+    /// What the file or the decompressor answers, e.g. for a gzip file that was cut.
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.buffer.clear();
+        let kept = (&mut self.reader)
+            .take(LINE_BYTES_MAX as u64)
+            .read_until(b'\n', &mut self.buffer)?;
+        if kept == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let mut ended = self.buffer.ends_with(b"\n");
+        if !ended && kept == LINE_BYTES_MAX {
+            ended = self.reader.skip_until(b'\n')? > 0;
+        }
+        let text = trim_end_of_line(&self.buffer);
+        let text = if self.number == 1 { without_mark(text) } else { text };
+        Ok(Some(Line { number: self.number, text: String::from_utf8_lossy(text), ended }))
+    }
+}
+
+fn trim_end_of_line(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+fn without_mark(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn lines_of(bytes: &[u8]) -> Vec<(u64, String, bool)> {
+        let raw: Box<dyn Read + Send> = Box::new(io::Cursor::new(bytes.to_vec()));
+        let mut lines = Lines::new(plain(raw).unwrap());
+        let mut all = Vec::new();
+        while let Some(line) = lines.next_line().unwrap() {
+            all.push((line.number, line.text.into_owned(), line.ended));
+        }
+        all
+    }
+
+    #[test]
+    fn ends_of_line_and_byte_order_mark_are_no_text() {
+        // Breaks when CRLF or a mark reaches the first column's name.
+        let got = lines_of(b"\xef\xbb\xbfindex, name\r\n0, A\n1, B");
+        assert_eq!(
+            got,
+            [(1, "index, name".into(), true), (2, "0, A".into(), true), (3, "1, B".into(), false)]
+        );
+    }
+
+    #[test]
+    fn gzip_is_told_by_its_bytes_and_members_join() {
+        // Breaks when only the first member of an appended .gz is read.
+        let mut bytes = Vec::new();
+        for text in ["a\nb\n", "c\n"] {
+            let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            zip.write_all(text.as_bytes()).unwrap();
+            bytes.extend(zip.finish().unwrap());
+        }
+        let text: Vec<String> = lines_of(&bytes).into_iter().map(|l| l.1).collect();
+        assert_eq!(text, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_monstrous_line_is_cut_and_the_next_one_lives() {
+        // Breaks when memory grows with a file that has no newline.
+        let mut bytes = vec![b'x'; LINE_BYTES_MAX + 10];
+        bytes.extend(b"\nnext\n");
+        let got = lines_of(&bytes);
+        assert_eq!(got.len(), 2);
+        assert_eq!(got[0].1.len(), LINE_BYTES_MAX);
+        assert_eq!(got[1], (2, "next".into(), true));
+    }
+
+    #[test]
+    fn paths_globs_and_folders_expand_once_in_order() {
+        // Breaks when the order of a folder's listing decides the order of reading.
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.csv", "a.csv", ".hidden", "c.txt", "odd[1].csv"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        let names = |paths: &[String]| -> Vec<String> {
+            let inputs = Input::expand(paths).unwrap();
+            inputs.iter().map(|i| i.name().rsplit('/').next().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(&[at("*.csv")]), ["a.csv", "b.csv", "odd[1].csv"]);
+        assert_eq!(names(&[at("odd[1].csv")]), ["odd[1].csv"]);
+        assert_eq!(names(&[at(""), at("a.csv")]).len(), 4);
+        assert_eq!(names(&[at("b.csv"), at("?.csv")]), ["b.csv", "a.csv"]);
+        assert_eq!(Input::expand(&["-"]).unwrap()[0].path(), None);
+        let missing = Input::expand(&[at("none*.csv")]);
+        assert!(matches!(missing, Err(IngestError::NoMatch { .. })));
+        let missing = Input::expand(&[at("none.csv")]);
+        assert!(matches!(missing, Err(IngestError::NoMatch { .. })));
+    }
+}
