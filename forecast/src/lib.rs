@@ -1,3 +1,55 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-//! forecast
+//! Forecasts GPU demand as quantiles, and turns them into a capacity plan and GPUs to keep on.
+//!
+//! `resample.rs` → `series.rs` → `history.rs` → `stack.rs` (`elastic_net.rs`, `naive.rs`) →
+//! `residual.rs` → `forecast.rs` → `backtest.rs`, `plan.rs`, `scale.rs`
+//!
+//! - Numbers only: no SQL, no files, no clock; the calendar comes in as columns.
+//! - Nothing at or after the origin is read; a gap stays a gap and is never 0.
+//! - Quantiles never cross, never fall below 0, and are never clipped at capacity.
+//! - Every answer says what it rests on; poor history is an answer with a reason, not a crash.
+//!
+//! To add a model: a file that gives a path and [`QuantileForecast`], a [`Basis`], a line in
+//! `forecast.rs`, and a backtest against the seasonal naive.
+//!
+//! ```
+//! use loadline_forecast::{ForecastSettings, QuantileLevel, Series, forecast};
+//!
+//! let demand = (0..24 * 3).map(|hour| Some(40.0 + f64::from(hour % 24))).collect();
+//! let series = Series::new("fleet", 0, 3600, demand)?;
+//! let settings = ForecastSettings { horizon_steps: 24, ..Default::default() };
+//! let answer = forecast(&series, &[], &settings)?;
+//! assert_eq!(answer.quantiles.at(0, QuantileLevel::MEDIAN), Some(40.0));
+//! # Ok::<(), loadline_forecast::ForecastError>(())
+//! ```
+
+mod backtest;
+mod basis;
+mod elastic_net;
+mod error;
+mod expansion;
+mod forecast;
+mod history;
+mod knots;
+mod naive;
+mod plan;
+mod quantile;
+mod resample;
+mod residual;
+mod scale;
+mod series;
+mod stack;
+
+pub use backtest::{Backtest, ORIGINS_MAX, Score, backtest, origins};
+pub use basis::{Basis, Reason};
+pub use error::{ErrorKind, ForecastError};
+pub use expansion::{Expansion, ExpansionWeek, expansion};
+pub use forecast::{
+    CalendarColumn, Forecast, ForecastSettings, HORIZON_STEPS_MAX, ModelChoice, forecast,
+};
+pub use plan::{Meets, PLAN_WEEKS_MAX, PLAN_WEEKS_MIN, Plan, PlanSettings, PlanWeek, plan};
+pub use quantile::{QuantileForecast, QuantileLevel, pinball_loss};
+pub use resample::{Reading, resample};
+pub use scale::{Metric, ScaleReason, ScaleSettings, ScaleState, ScaleStep, scale};
+pub use series::{SERIES_STEPS_MAX, Series};

@@ -1,0 +1,227 @@
+//! Why a forecast could not be made: one variant per decision the caller can make.
+
+use chrono::DateTime;
+
+/// How an error is treated at the doors (exit code, status).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request or its settings break a stated rule.
+    BadRequest,
+    /// The request is fine, the data at hand cannot answer it.
+    Refused,
+    /// A promise inside this crate did not hold.
+    Bug,
+}
+
+/// Why a series, forecast, backtest, plan or scaling decision was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ForecastError {
+    /// Two quantiles of one step are in the wrong order.
+    #[error(
+        "quantiles cross at step {step}: level {upper_level} is {upper} GPUs, below {lower} at level {lower_level}"
+    )]
+    Crossed {
+        /// Step ahead, from 0.
+        step: usize,
+        /// Lower level.
+        lower_level: QuantileLevel,
+        /// Its value, in GPUs.
+        lower: f64,
+        /// Higher level.
+        upper_level: QuantileLevel,
+        /// Its value, in GPUs.
+        upper: f64,
+    },
+    /// A forecast value is not finite or below zero.
+    #[error(
+        "cannot use {value} GPUs at step {step}, level {level}: it must be finite and at least 0"
+    )]
+    Value {
+        /// Step ahead, from 0.
+        step: usize,
+        /// Level.
+        level: QuantileLevel,
+        /// What was given.
+        value: f64,
+    },
+    /// Values do not fill whole rows of the stated levels.
+    #[error("cannot shape {values} values into rows of {levels} quantile levels")]
+    Shape {
+        /// Number of values given.
+        values: usize,
+        /// Number of levels.
+        levels: usize,
+    },
+    /// A setting is out of its range.
+    #[error("cannot use {what} `{value}`: {rule}")]
+    Setting {
+        /// Setting, in words.
+        what: &'static str,
+        /// Value given.
+        value: String,
+        /// The rule, with the legal values.
+        rule: &'static str,
+    },
+    /// A series holds a value that is not a number of GPUs.
+    #[error("cannot use series `{series}`: value {value} at {} must be finite and at least 0", instant(*.at_ms))]
+    SeriesValue {
+        /// Series.
+        series: String,
+        /// Milliseconds since 1970, UTC.
+        at_ms: i64,
+        /// The value.
+        value: f64,
+    },
+    /// A calendar column does not cover history and horizon.
+    #[error("calendar column `{column}` does not cover `{series}`: {reason}")]
+    Calendar {
+        /// Column.
+        column: String,
+        /// Series.
+        series: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// The named model needs more history than there is.
+    #[error("cannot fit `{model}` for `{series}`: {have_days} days of history, {need_days} needed")]
+    TooLittleHistory {
+        /// Model.
+        model: &'static str,
+        /// Series, as the caller names it (`team vision`).
+        series: String,
+        /// Whole days from the first to the last reading.
+        have_days: u32,
+        /// Days the model needs.
+        need_days: u32,
+        /// First step of the history, milliseconds UTC.
+        from_ms: i64,
+        /// End of the history, milliseconds UTC.
+        until_ms: i64,
+        /// Why that many days.
+        why: &'static str,
+    },
+    /// There is not one reading to start from.
+    #[error("cannot forecast `{series}`: no readings in {steps} steps of history")]
+    NoReadings {
+        /// Series.
+        series: String,
+        /// Length of the series in steps.
+        steps: usize,
+    },
+    /// Origins of a backtest must rise strictly and lie inside the series.
+    #[error("cannot backtest `{series}` from step {origin}: {rule}")]
+    Origin {
+        /// Series.
+        series: String,
+        /// The origin, as an index of the series.
+        origin: usize,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+    /// A fit gave a coefficient that is not finite, or Polars refused a frame.
+    #[error("could not {action} for `{series}`: {reason}")]
+    Numeric {
+        /// What was attempted.
+        action: &'static str,
+        /// Series.
+        series: String,
+        /// What came back.
+        reason: String,
+    },
+}
+
+use crate::quantile::QuantileLevel;
+
+impl ForecastError {
+    /// How the doors treat it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Setting { .. }
+            | Self::SeriesValue { .. }
+            | Self::Calendar { .. }
+            | Self::Shape { .. }
+            | Self::Origin { .. } => ErrorKind::BadRequest,
+            Self::TooLittleHistory { .. } | Self::NoReadings { .. } => ErrorKind::Refused,
+            Self::Crossed { .. } | Self::Value { .. } | Self::Numeric { .. } => ErrorKind::Bug,
+        }
+    }
+
+    /// Whether the same call may work later with nothing changed: never, this crate only computes.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        false
+    }
+
+    /// What was measured against which limit.
+    #[must_use]
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Self::TooLittleHistory { from_ms, until_ms, why, .. } => {
+                Some(format!("history runs from {} to {}; {why}", day(*from_ms), day(*until_ms)))
+            }
+            _ => None,
+        }
+    }
+
+    /// What to try, where something can help.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::TooLittleHistory { from_ms, need_days, .. } => {
+                let again = day(from_ms + i64::from(*need_days) * 86_400_000);
+                Some(format!("use `--model seasonal_naive`, or try again from {again}"))
+            }
+            Self::NoReadings { .. } => Some("look at `loadline query coverage`".to_owned()),
+            Self::Calendar { .. } => {
+                Some("give one value for each step of history and horizon".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// RFC 3339 in UTC, to the second.
+pub(crate) fn instant(at_ms: i64) -> String {
+    DateTime::from_timestamp_millis(at_ms)
+        .map_or_else(|| format!("{at_ms} ms"), |at| at.format("%Y-%m-%dT%H:%M:%SZ").to_string())
+}
+
+/// The UTC date.
+pub(crate) fn day(at_ms: i64) -> String {
+    DateTime::from_timestamp_millis(at_ms)
+        .map_or_else(|| format!("{at_ms} ms"), |at| at.format("%Y-%m-%d").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_history_names_measure_limit_and_way_out() {
+        // Breaks if the message stops naming what is there, what is needed, or when to come back.
+        let error = ForecastError::TooLittleHistory {
+            model: "weekly_elastic_net",
+            series: "team vision".to_owned(),
+            have_days: 9,
+            need_days: 14,
+            from_ms: 1_770_768_000_000,  // 2026-02-11
+            until_ms: 1_771_545_600_000, // 2026-02-20
+            why: "two whole weeks are needed for the 168 h lags",
+        };
+        assert_eq!(
+            error.to_string(),
+            "cannot fit `weekly_elastic_net` for `team vision`: 9 days of history, 14 needed"
+        );
+        assert_eq!(
+            error.detail().unwrap(),
+            "history runs from 2026-02-11 to 2026-02-20; two whole weeks are needed for the 168 h lags"
+        );
+        assert_eq!(
+            error.hint().unwrap(),
+            "use `--model seasonal_naive`, or try again from 2026-02-25"
+        );
+        assert_eq!(error.kind(), ErrorKind::Refused);
+    }
+}

@@ -1,0 +1,369 @@
+//! When demand meets capacity, and how many GPUs must be ordered by when.
+//!
+//! # Why
+//! *Why weekly levels?* Purchases follow the level of weeks, not the peak of an hour: each week
+//! counts with its 90 % quantile of hourly demand. *Why no further than the history is long?* A
+//! trend seen over eight weeks says nothing about the twentieth. *Source:* the trend is linfa's
+//! elastic net on the week number; its spread grows with the distance as in any linear trend.
+
+use crate::elastic_net::{self, Moments};
+use crate::error::ForecastError;
+use crate::quantile::{QuantileForecast, QuantileLevel, of_sorted};
+use crate::series::Series;
+
+/// Weeks a plan looks ahead at most.
+pub const PLAN_WEEKS_MAX: usize = 104;
+/// Whole weeks a plan needs.
+pub const PLAN_WEEKS_MIN: usize = 4;
+
+/// What to plan for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanSettings {
+    /// Quantile of the coming weeks' demand that must fit.
+    pub level: QuantileLevel,
+    /// Days from ordering GPUs to their being allocatable.
+    pub lead_time_days: u32,
+    /// Weeks ahead wished for; cut to the length of the history.
+    pub horizon_weeks: usize,
+    /// What-if: extra growth per year as a ratio (0.2 = 20 % more in a year).
+    pub growth_ratio_per_year: f64,
+    /// What-if: GPUs added now.
+    pub add_gpus: f64,
+    /// What-if: idle-held GPU-hours per week given back.
+    pub reclaim_idle_gpu_hours_per_week: f64,
+}
+
+impl Default for PlanSettings {
+    fn default() -> Self {
+        Self {
+            level: QuantileLevel::new(900).expect("900 lies in 1 to 999"),
+            lead_time_days: 60,
+            horizon_weeks: 26,
+            growth_ratio_per_year: 0.0,
+            add_gpus: 0.0,
+            reclaim_idle_gpu_hours_per_week: 0.0,
+        }
+    }
+}
+
+/// When demand meets capacity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Meets {
+    /// The last whole weeks were at or above capacity.
+    Already,
+    /// In the week that begins here.
+    At {
+        /// Milliseconds UTC.
+        week_ms: i64,
+    },
+    /// Not before the end of what the history can say.
+    NotWithin {
+        /// Weeks looked ahead.
+        weeks: usize,
+    },
+}
+
+/// One week of the plan.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlanWeek {
+    /// Start, milliseconds UTC.
+    pub week_ms: i64,
+    /// Level of the week at the plan's quantile, in GPUs.
+    pub demand_gpus: f64,
+    /// Capacity minus that; negative is a shortfall.
+    pub headroom_gpus: f64,
+}
+
+/// A capacity plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Name of the series.
+    pub series: String,
+    /// Capacity after `add_gpus`, in GPUs.
+    pub capacity_gpus: f64,
+    /// When demand meets capacity.
+    pub meets: Meets,
+    /// GPUs missing at the largest shortfall of the horizon, rounded up.
+    pub gpus_needed: u32,
+    /// When they are needed, milliseconds UTC.
+    pub needed_ms: Option<i64>,
+    /// When to order them: lead time earlier. It may lie in the past.
+    pub order_by_ms: Option<i64>,
+    /// The order date has passed at the origin.
+    pub order_late: bool,
+    /// Trend in GPUs per week.
+    pub trend_gpus_per_week: f64,
+    /// GPUs that the reclaimed idle hours give back at once.
+    pub reclaimed_gpus: f64,
+    /// Weekly levels of the past: start and GPUs.
+    pub past: Vec<(i64, f64)>,
+    /// Weeks ahead.
+    pub weeks: Vec<PlanWeek>,
+    /// The fan over the weeks ahead.
+    pub fan: QuantileForecast,
+    /// Why the horizon is what it is.
+    pub horizon_reason: String,
+}
+
+/// Plans capacity for one series.
+///
+/// # Errors
+/// [`ForecastError::TooLittleHistory`] under [`PLAN_WEEKS_MIN`] whole weeks,
+/// [`ForecastError::Setting`] for a setting outside its range.
+pub fn plan(
+    series: &Series,
+    capacity_gpus: f64,
+    settings: &PlanSettings,
+) -> Result<Plan, ForecastError> {
+    check(capacity_gpus, settings)?;
+    let past = weekly_levels(series);
+    if past.len() < PLAN_WEEKS_MIN {
+        return Err(too_short(series, past.len()));
+    }
+    let horizon = settings.horizon_weeks.min(past.len());
+    let reclaimed_gpus = settings.reclaim_idle_gpu_hours_per_week / 168.0;
+    let capacity_gpus = capacity_gpus + settings.add_gpus;
+    let trend = Trend::fit(series, &past)?;
+    let week_ms = 7 * 86_400_000;
+    let mut levels = QuantileLevel::defaults();
+    levels.push(settings.level);
+    levels.sort_unstable();
+    levels.dedup();
+    let mut gpus = Vec::new();
+    for ahead in 1..=horizon {
+        let growth = 1.0 + settings.growth_ratio_per_year * ahead as f64 * 7.0 / 365.25;
+        for level in &levels {
+            let demand = trend.at(ahead, level.ratio()) * growth - reclaimed_gpus;
+            gpus.push(demand.max(0.0));
+        }
+    }
+    let fan = QuantileForecast::new(levels, gpus)?;
+    let end_ms = series.end_ms();
+    let weeks: Vec<PlanWeek> = fan
+        .path(settings.level)
+        .into_iter()
+        .enumerate()
+        .map(|(i, demand_gpus)| PlanWeek {
+            week_ms: end_ms + i as i64 * week_ms,
+            demand_gpus,
+            headroom_gpus: capacity_gpus - demand_gpus,
+        })
+        .collect();
+    let recent = &past[past.len() - 2..];
+    let already = recent.iter().all(|(_, level)| level - reclaimed_gpus >= capacity_gpus);
+    let first = weeks.iter().find(|week| week.headroom_gpus < 0.0).map(|week| week.week_ms);
+    let meets = match first {
+        _ if already => Meets::Already,
+        Some(week_ms) => Meets::At { week_ms },
+        None => Meets::NotWithin { weeks: horizon },
+    };
+    let needed_ms = if already { Some(end_ms) } else { first };
+    let short = weeks.iter().map(|week| -week.headroom_gpus).fold(0.0, f64::max);
+    let now_short = recent[1].1 - reclaimed_gpus - capacity_gpus;
+    let short = if already { short.max(now_short) } else { short };
+    let order_by_ms = needed_ms.map(|at| at - i64::from(settings.lead_time_days) * 86_400_000);
+    Ok(Plan {
+        series: series.name().to_owned(),
+        capacity_gpus,
+        meets,
+        gpus_needed: short.ceil() as u32,
+        needed_ms,
+        order_by_ms,
+        order_late: order_by_ms.is_some_and(|at| at < end_ms),
+        trend_gpus_per_week: trend.slope,
+        reclaimed_gpus,
+        horizon_reason: horizon_reason(settings.horizon_weeks, past.len()),
+        past,
+        weeks,
+        fan,
+    })
+}
+
+fn horizon_reason(asked: usize, have: usize) -> String {
+    if asked <= have {
+        return format!("{asked} weeks ahead, behind which stand {have} weeks of history");
+    }
+    format!(
+        "{have} weeks ahead instead of {asked}: no further than the {have} weeks of history are long"
+    )
+}
+
+fn check(capacity_gpus: f64, settings: &PlanSettings) -> Result<(), ForecastError> {
+    let refuse = |what, value: f64, rule| {
+        Err(ForecastError::Setting { what, value: value.to_string(), rule })
+    };
+    let count = |v: f64| v.is_finite() && v >= 0.0;
+    if !count(capacity_gpus) {
+        return refuse("capacity in GPUs", capacity_gpus, "finite and at least 0");
+    }
+    if !settings.add_gpus.is_finite() || capacity_gpus + settings.add_gpus < 0.0 {
+        return refuse("GPUs to add", settings.add_gpus, "finite, leaving at least 0");
+    }
+    let reclaim = settings.reclaim_idle_gpu_hours_per_week;
+    if !count(reclaim) {
+        return refuse("idle GPU-hours to reclaim", reclaim, "finite and at least 0");
+    }
+    if !(-0.9..=100.0).contains(&settings.growth_ratio_per_year) {
+        return refuse("growth ratio per year", settings.growth_ratio_per_year, "-0.9 to 100");
+    }
+    if !(1..=PLAN_WEEKS_MAX).contains(&settings.horizon_weeks) {
+        return refuse("horizon in weeks", settings.horizon_weeks as f64, "1 to 104");
+    }
+    Ok(())
+}
+
+fn too_short(series: &Series, weeks: usize) -> ForecastError {
+    ForecastError::TooLittleHistory {
+        model: "weekly_trend",
+        series: series.name().to_owned(),
+        have_days: 7 * weeks as u32,
+        need_days: 7 * PLAN_WEEKS_MIN as u32,
+        from_ms: series.start_ms(),
+        until_ms: series.end_ms(),
+        why: "a trend needs four whole weeks",
+    }
+}
+
+/// Level of each whole week, counted back from the end: the 90 % quantile of its steps. A week
+/// seen for less than half is left out.
+pub(crate) fn weekly_levels(series: &Series) -> Vec<(i64, f64)> {
+    let week = (604_800 / series.step_s()).max(1) as usize;
+    let skip = series.len() % week;
+    let first = crate::basis::first_demand(series);
+    (0..series.len() / week)
+        .map(|i| skip + i * week)
+        .filter(|start| start + week > first)
+        .filter_map(|start| {
+            let mut seen: Vec<f64> =
+                series.values()[start..start + week].iter().flatten().copied().collect();
+            seen.sort_by(f64::total_cmp);
+            let enough = 2 * seen.len() >= week;
+            let level = of_sorted(&seen, 0.9)?;
+            enough.then_some((series.step_start_ms(start), level))
+        })
+        .collect()
+}
+
+/// A trend of weekly levels with its spread.
+#[derive(Debug)]
+struct Trend {
+    last: f64,
+    slope: f64,
+    spread: f64,
+    weeks: f64,
+}
+
+impl Trend {
+    fn fit(series: &Series, past: &[(i64, f64)]) -> Result<Self, ForecastError> {
+        let end = series.end_ms();
+        let week_of = |at: i64| (at - end) as f64 / 604_800_000.0 + 1.0;
+        let mut moments = Moments::new(1);
+        for (at, level) in past {
+            moments.add(&[1.0, week_of(*at), *level], 1.0);
+        }
+        // A penalty of one part in the number of weeks: a trend of few weeks is shrunk to a level.
+        let fitted = elastic_net::fit(&moments, 1.0 / past.len() as f64, 0.0).ok_or_else(|| {
+            ForecastError::Numeric {
+                action: "fit a trend",
+                series: series.name().to_owned(),
+                reason: "the coefficients are not finite".to_owned(),
+            }
+        })?;
+        let n = past.len() as f64;
+        let squares: f64 =
+            past.iter().map(|(at, level)| (level - fitted.predict(&[week_of(*at)])).powi(2)).sum();
+        let spread = (squares / (n - 2.0).max(1.0)).sqrt();
+        Ok(Self { last: fitted.intercept, slope: fitted.slopes[0], spread, weeks: n })
+    }
+
+    /// GPUs `ahead` weeks after the last whole week, at a level.
+    fn at(&self, ahead: usize, level: f64) -> f64 {
+        let ahead = ahead as f64;
+        // The spread of a new week around a straight trend, at `ahead` weeks past its end.
+        let n = self.weeks;
+        let from_middle = ahead + (n - 1.0) / 2.0;
+        let widening = 1.0 + 1.0 / n + 12.0 * from_middle * from_middle / (n * (n * n - 1.0));
+        let wide = self.spread * widening.sqrt();
+        (self.last + self.slope * ahead + normal_quantile(level) * wide).max(0.0)
+    }
+}
+
+/// The standard normal quantile, by bisection of a rational approximation of the tail.
+///
+/// # Source
+/// Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.2.23 (error under 4.5e-4).
+fn normal_quantile(level: f64) -> f64 {
+    let tail = level.min(1.0 - level).max(1e-9);
+    let t = (-2.0 * tail.ln()).sqrt();
+    let top = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let bottom = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    (t - top / bottom).copysign(level - 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weeks(levels: &[f64]) -> Series {
+        let values = levels.iter().flat_map(|l| vec![Some(*l); 168]).collect();
+        Series::new("fleet", 0, 3600, values).unwrap()
+    }
+
+    const DAY: i64 = 86_400_000;
+
+    #[test]
+    fn a_steady_rise_meets_capacity_in_a_known_week() {
+        // Breaks if trend, week count or order date drift by one.
+        let rise: Vec<f64> = (0..20).map(|w| 100.0 + 10.0 * f64::from(w)).collect();
+        let plan = plan(&weeks(&rise), 325.0, &PlanSettings::default()).unwrap();
+        assert!((plan.trend_gpus_per_week - 9.7).abs() < 0.4, "{}", plan.trend_gpus_per_week);
+        let Meets::At { week_ms } = plan.meets else { panic!("{:?}", plan.meets) };
+        let ahead = (week_ms - 140 * DAY) / (7 * DAY);
+        assert!((2..=4).contains(&ahead), "{ahead}"); // 290 + 10 a week passes 325 in the fourth
+        assert_eq!(plan.order_by_ms, Some(week_ms - 60 * DAY));
+        assert!(plan.order_late && plan.gpus_needed > 100);
+        assert_eq!(plan.weeks.len(), 20);
+        assert!(plan.horizon_reason.contains("20 weeks ahead instead of 26"));
+    }
+
+    #[test]
+    fn what_ifs_move_the_answer_the_right_way() {
+        // Breaks if adding GPUs or reclaiming idle hours makes things worse.
+        let flat = weeks(&[100.0, 102.0, 98.0, 100.0, 101.0, 99.0, 100.0, 100.0]);
+        let asked = |settings: PlanSettings| plan(&flat, 99.0, &settings).unwrap();
+        let base = asked(PlanSettings::default());
+        assert_eq!(base.meets, Meets::Already);
+        let added = asked(PlanSettings { add_gpus: 20.0, ..Default::default() });
+        assert_eq!(added.meets, Meets::NotWithin { weeks: 8 });
+        let reclaimed =
+            asked(PlanSettings { reclaim_idle_gpu_hours_per_week: 1680.0, ..Default::default() });
+        assert_eq!(reclaimed.reclaimed_gpus, 10.0);
+        assert_eq!(reclaimed.meets, Meets::NotWithin { weeks: 8 });
+        let grown = asked(PlanSettings {
+            add_gpus: 20.0,
+            growth_ratio_per_year: 3.0,
+            ..Default::default()
+        });
+        assert!(matches!(grown.meets, Meets::At { .. }));
+        assert!(grown.gpus_needed > added.gpus_needed);
+    }
+
+    #[test]
+    fn three_weeks_are_too_few_and_settings_are_checked() {
+        // Breaks if a trend is drawn through nothing, or NaN slips into a plan.
+        let error = plan(&weeks(&[1.0, 2.0, 3.0]), 10.0, &PlanSettings::default()).unwrap_err();
+        assert!(error.to_string().contains("21 days of history, 28 needed"));
+        let four = weeks(&[1.0, 2.0, 3.0, 4.0]);
+        assert!(plan(&four, f64::NAN, &PlanSettings::default()).is_err());
+        let bad = PlanSettings { growth_ratio_per_year: f64::NAN, ..Default::default() };
+        assert!(plan(&four, 10.0, &bad).is_err());
+    }
+
+    #[test]
+    fn normal_quantiles_match_the_tables() {
+        // Breaks if the fan is too wide or too narrow; 1.2816 and -1.96 are in any table.
+        assert!((normal_quantile(0.9) - 1.2816).abs() < 5e-4);
+        assert!((normal_quantile(0.025) + 1.96).abs() < 5e-4);
+        assert!(normal_quantile(0.5).abs() < 5e-4);
+    }
+}
