@@ -1,3 +1,6 @@
 //! The `loadline` program as a library: adapters around the engine, no arithmetic.
 
+pub mod cli;
+pub mod elapsed;
+pub mod failure;
 pub mod report;

@@ -1,0 +1,103 @@
+//! How a failure leaves the program: message, causes, hint and exit code, in one place.
+
+use std::error::Error;
+use std::fmt;
+
+use loadline_ingest::IngestError;
+
+/// Why a command could not do its job.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    detail: Option<String>,
+    causes: Vec<String>,
+    hint: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    /// A failure with a message of its own; exit code 1.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), detail: None, causes: Vec::new(), hint: None, code: 1 }
+    }
+
+    /// A command line that cannot be carried out; exit code 2.
+    #[must_use]
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { code: 2, ..Self::new(message) }
+    }
+
+    /// Adds the measure and the limit.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds a command or setting to try.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// An error with its causes.
+    #[must_use]
+    pub fn from_error(error: &(dyn Error + 'static)) -> Self {
+        let mut failure = Self::new(error.to_string());
+        let mut source = error.source();
+        while let Some(cause) = source {
+            failure.causes.push(cause.to_string());
+            source = cause.source();
+        }
+        failure
+    }
+
+    /// Exit code: 1 for what went wrong, 2 for what was asked wrongly.
+    #[must_use]
+    pub const fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", self.message)?;
+        if let Some(detail) = &self.detail {
+            writeln!(f, "detail: {detail}")?;
+        }
+        for cause in &self.causes {
+            writeln!(f, "caused by: {cause}")?;
+        }
+        match &self.hint {
+            Some(hint) => writeln!(f, "hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error for Failure {}
+
+impl From<IngestError> for Failure {
+    fn from(error: IngestError) -> Self {
+        let code = match error {
+            IngestError::Setting { .. } | IngestError::NoMatch { .. } => 2,
+            _ => 1,
+        };
+        let hint = error.hint();
+        Self { hint, code, ..Self::from_error(&error) }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::from_error(&error)
+    }
+}
