@@ -7,8 +7,14 @@
 
 pub mod batch;
 pub mod error;
+pub mod import;
+mod merge;
+pub mod period;
 pub mod schema;
 pub mod source;
+pub mod store;
 
 pub use error::IngestError;
+pub use import::{Import, ImportSettings, ImportSummary};
 pub use schema::Table;
+pub use store::{FileEntry, Store, TableSnapshot};

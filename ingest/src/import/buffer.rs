@@ -1,0 +1,142 @@
+//! Rows that wait for their commit, by UTC day, in memory or in a temporary folder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::PathBuf;
+
+use arrow::array::{Array, AsArray, RecordBatch, UInt32Array};
+use arrow::compute::{cast, take_record_batch};
+use arrow::datatypes::TimestampMicrosecondType;
+use arrow::ipc::reader::FileReader;
+use arrow::ipc::writer::FileWriter;
+use chrono::{DateTime, NaiveDate};
+
+use crate::error::IngestError;
+use crate::merge::conform;
+use crate::schema::{Table, instant};
+
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// Rows of one table. The columns are those that the source gave; the rest is added when a day is
+/// taken, so that absent measurements take no room while waiting.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    table: Table,
+    days: BTreeMap<Option<NaiveDate>, Vec<RecordBatch>>,
+    bytes: usize,
+    spilled: BTreeMap<Option<NaiveDate>, Vec<PathBuf>>,
+    folder: Option<tempfile::TempDir>,
+    files: usize,
+}
+
+impl Buffer {
+    pub(super) fn new(table: Table) -> Self {
+        Self {
+            table,
+            days: BTreeMap::new(),
+            bytes: 0,
+            spilled: BTreeMap::new(),
+            folder: None,
+            files: 0,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn push(&mut self, rows: RecordBatch) -> Result<(), IngestError> {
+        let parts = match self.table.partitioned_by() {
+            None => vec![(None, rows)],
+            Some(column) => by_day(column, rows)?,
+        };
+        for (day, rows) in parts {
+            self.bytes += rows.get_array_memory_size();
+            self.days.entry(day).or_default().push(rows);
+        }
+        Ok(())
+    }
+
+    /// Moves what waits in memory to the temporary folder.
+    pub(super) fn spill(&mut self) -> Result<(), IngestError> {
+        let folder = match self.folder.take() {
+            Some(folder) => folder,
+            None => tempfile::tempdir().map_err(unwritable)?,
+        };
+        for (day, batches) in std::mem::take(&mut self.days) {
+            for rows in batches.chunk_by(|a, b| a.schema() == b.schema()) {
+                let path = folder.path().join(self.files.to_string());
+                self.files += 1;
+                let file = BufWriter::new(File::create(&path).map_err(unwritable)?);
+                let mut writer = FileWriter::try_new(file, &rows[0].schema())?;
+                for batch in rows {
+                    writer.write(batch)?;
+                }
+                writer.finish()?;
+                self.spilled.entry(day).or_default().push(path);
+            }
+        }
+        self.bytes = 0;
+        self.folder = Some(folder);
+        Ok(())
+    }
+
+    /// Frees memory before days are taken one by one, once anything has been spilled.
+    pub(super) fn settle(&mut self) -> Result<(), IngestError> {
+        if self.folder.is_some() { self.spill() } else { Ok(()) }
+    }
+
+    /// Days with rows, in order.
+    pub(super) fn days(&self) -> BTreeSet<NaiveDate> {
+        self.days.keys().chain(self.spilled.keys()).copied().flatten().collect()
+    }
+
+    /// Rows of a day in the order of their arrival, with every column of the table.
+    pub(super) fn take(&self, day: Option<NaiveDate>) -> Result<Vec<RecordBatch>, IngestError> {
+        let mut rows = Vec::new();
+        for path in self.spilled.get(&day).into_iter().flatten() {
+            let file = BufReader::new(File::open(path).map_err(unwritable)?);
+            for batch in FileReader::try_new(file, None)? {
+                rows.push(conform(self.table, &batch?)?);
+            }
+        }
+        for batch in self.days.get(&day).into_iter().flatten() {
+            rows.push(conform(self.table, batch)?);
+        }
+        Ok(rows)
+    }
+}
+
+fn unwritable(source: std::io::Error) -> IngestError {
+    IngestError::Read { path: std::env::temp_dir().to_string_lossy().into_owned(), source }
+}
+
+/// Splits rows by UTC day; rows without an instant cannot be placed and are an error of the
+/// source, which must have kept them aside.
+fn by_day(
+    column: &'static str,
+    rows: RecordBatch,
+) -> Result<Vec<(Option<NaiveDate>, RecordBatch)>, IngestError> {
+    let missing = || arrow::error::ArrowError::SchemaError(format!("rows without `{column}`"));
+    let instants = cast(rows.column_by_name(column).ok_or_else(missing)?, &instant())?;
+    let instants = instants.as_primitive::<TimestampMicrosecondType>();
+    if instants.null_count() > 0 {
+        return Err(missing().into());
+    }
+    let mut days: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
+    for (row, micros) in instants.values().iter().enumerate() {
+        let row = u32::try_from(row).expect("a batch has fewer than 2^32 rows");
+        days.entry(micros.div_euclid(DAY_MICROS)).or_default().push(row);
+    }
+    let date = |day: i64| DateTime::from_timestamp(day * 86_400, 0).map(|at| at.date_naive());
+    if days.len() == 1 {
+        let day = days.keys().next().copied().and_then(date);
+        return Ok(vec![(day, rows)]);
+    }
+    days.into_iter()
+        .map(|(day, indices)| {
+            Ok((date(day), take_record_batch(&rows, &UInt32Array::from(indices))?))
+        })
+        .collect()
+}

@@ -1,0 +1,106 @@
+use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::Float64Type;
+
+use super::*;
+
+/// Readings of one GPU at these seconds after 2026-01-01T00:00:00Z.
+fn readings(gpu: &str, seconds: &[i64]) -> RecordBatch {
+    let at = seconds.iter().map(|s| (1_767_225_600 + s) * 1_000_000).collect::<Vec<i64>>();
+    let at = TimestampMicrosecondArray::from(at).with_timezone("UTC");
+    let power = Float64Array::from_iter_values(seconds.iter().map(|s| *s as f64));
+    let uuid: StringArray = seconds.iter().map(|_| Some(gpu)).collect();
+    RecordBatch::try_from_iter([
+        ("sampled_at", Arc::new(at) as ArrayRef),
+        ("gpu_uuid", Arc::new(uuid) as ArrayRef),
+        ("power_w", Arc::new(power) as ArrayRef),
+    ])
+    .unwrap()
+}
+
+async fn import(store: &Store, batches: Vec<RecordBatch>) -> ImportSummary {
+    let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
+    for batch in batches {
+        import.read(batch.num_rows() as u64);
+        import.rows(Table::Samples, batch).unwrap();
+    }
+    import.finish(store).await.unwrap()
+}
+
+async fn content(store: &Store) -> RecordBatch {
+    let snapshot = store.snapshot(Table::Samples).await.unwrap().unwrap();
+    let rows = store.read(&snapshot, None).await.unwrap();
+    merge(Table::Samples, &RecordBatch::new_empty(Table::Samples.schema()), &[rows]).unwrap().rows
+}
+
+fn store() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().to_str().unwrap()).unwrap();
+    (folder, store)
+}
+
+#[tokio::test]
+async fn importing_twice_changes_nothing() {
+    let (_folder, store) = store();
+    let first = import(&store, vec![readings("GPU-a", &[0, 30, 60, 86_400, 86_430])]).await;
+    assert_eq!((first.rows_read, first.rows_kept, first.rows_duplicate), (5, 5, 0));
+    let version = store.snapshot(Table::Samples).await.unwrap().unwrap().version;
+    let again = import(&store, vec![readings("GPU-a", &[0, 30, 60, 86_400, 86_430])]).await;
+    assert_eq!((again.rows_kept, again.rows_duplicate), (0, 5));
+    assert!(again.tables["samples"].unchanged);
+    assert_eq!(store.snapshot(Table::Samples).await.unwrap().unwrap().version, version);
+}
+
+#[tokio::test]
+async fn any_order_and_any_split_give_the_same_table() {
+    let seconds: Vec<i64> =
+        (0..40).map(|n| n * 30 + 86_400 - 600).filter(|s| s % 210 != 0).collect();
+    let (_a, whole) = store();
+    import(&whole, vec![readings("GPU-a", &seconds), readings("GPU-b", &seconds)]).await;
+    let (_b, parts) = store();
+    let (late, early): (Vec<i64>, Vec<i64>) = seconds.iter().partition(|s| *s % 60 == 0);
+    let reversed: Vec<i64> = late.iter().rev().copied().collect();
+    import(&parts, vec![readings("GPU-b", &seconds)]).await;
+    import(&parts, vec![readings("GPU-a", &reversed), readings("GPU-a", &reversed)]).await;
+    import(&parts, vec![readings("GPU-a", &early)]).await;
+    let (whole, parts) = (content(&whole).await, content(&parts).await);
+    assert!(whole.num_rows() > 60);
+    assert_eq!(whole, parts);
+}
+
+#[tokio::test]
+async fn a_late_reading_shortens_the_first_of_the_next_day() {
+    let (_folder, store) = store();
+    import(&store, vec![readings("GPU-a", &[86_340, 86_430, 86_460, 86_490])]).await;
+    import(&store, vec![readings("GPU-a", &[86_399])]).await;
+    let rows = content(&store).await;
+    let periods = rows.column_by_name("period_s").unwrap().as_primitive::<Float64Type>().clone();
+    // 86399 follows 86340 by 59 s; 86430 now follows it by 31 s, no longer 90 s.
+    assert_eq!(periods.values()[1..], [59.0, 31.0, 30.0, 30.0]);
+}
+
+#[tokio::test]
+async fn a_dry_run_tells_and_writes_nothing() {
+    let (folder, store) = store();
+    let settings = ImportSettings { dry_run: true, ..ImportSettings::default() };
+    let mut import = Import::new(settings, Box::new(|_| ()));
+    import.rows(Table::Samples, readings("GPU-a", &[0, 30, 900])).unwrap();
+    import.reject(Reject { file: "f".into(), line: Some(2), reason: "r".into(), text: "t".into() });
+    let summary = import.finish(&store).await.unwrap();
+    assert_eq!((summary.rows_kept, summary.rows_kept_aside), (3, 1));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn rows_that_waited_on_disk_are_the_same_rows() {
+    let (_a, direct) = store();
+    import(&direct, vec![readings("GPU-a", &[0, 30]), readings("GPU-a", &[60, 86_460])]).await;
+    let (_b, spilled) = store();
+    let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
+    import.rows(Table::Samples, readings("GPU-a", &[0, 30])).unwrap();
+    import.buffers.get_mut(&Table::Samples).unwrap().spill().unwrap();
+    import.rows(Table::Samples, readings("GPU-a", &[60, 86_460])).unwrap();
+    import.finish(&spilled).await.unwrap();
+    let direct = content(&direct).await;
+    assert_eq!(direct.num_rows(), 4);
+    assert_eq!(direct, content(&spilled).await);
+}

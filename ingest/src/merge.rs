@@ -1,0 +1,170 @@
+//! What becomes of rows that meet rows with the same key: readings are seen once, descriptions of
+//! jobs and devices are brought up to date.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array, new_null_array};
+use arrow::compute::{cast, concat_batches, take_record_batch};
+use arrow::datatypes::TimestampMicrosecondType;
+use arrow::error::ArrowError;
+use arrow::row::{RowConverter, Rows, SortField};
+
+use crate::schema::{Table, instant};
+
+/// Gives a batch every column of `table`, in order and with the table's types; a column that the
+/// batch lacks is NULL.
+///
+/// # Errors
+/// A column that cannot be cast.
+pub(crate) fn conform(table: Table, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = table.schema();
+    let columns: Result<Vec<ArrayRef>, ArrowError> = schema
+        .fields()
+        .iter()
+        .map(|field| match batch.column_by_name(field.name()) {
+            Some(column) if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
+            Some(column) => cast(column, field.data_type()),
+            None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+        })
+        .collect();
+    RecordBatch::try_new(schema, columns?)
+}
+
+/// Rows as comparable bytes of `columns`.
+pub(crate) fn comparable(batch: &RecordBatch, columns: &[&str]) -> Result<Rows, ArrowError> {
+    let arrays: Vec<ArrayRef> =
+        columns.iter().filter_map(|name| batch.column_by_name(name).map(Arc::clone)).collect();
+    let fields = arrays.iter().map(|array| SortField::new(array.data_type().clone())).collect();
+    RowConverter::new(fields)?.convert_columns(&arrays)
+}
+
+/// The rows of one partition after new ones arrived.
+#[derive(Debug)]
+pub(crate) struct Merged {
+    /// All rows, sorted by [`Table::sorted_by`], each key once.
+    pub(crate) rows: RecordBatch,
+    /// New rows whose key was there already, in the store or earlier in the import.
+    pub(crate) duplicates: u64,
+    /// Rows whose key is new.
+    pub(crate) added: u64,
+}
+
+/// Merges `new` into `known`; for equal keys the earlier row wins, or, for a table that
+/// [`Table::updates`], the later row's values that are not NULL.
+pub(crate) fn merge(
+    table: Table,
+    known: &RecordBatch,
+    new: &[RecordBatch],
+) -> Result<Merged, ArrowError> {
+    let schema = table.schema();
+    let all = concat_batches(&schema, std::iter::once(known).chain(new))?;
+    let keys = comparable(&all, table.key())?;
+    let mut order: Vec<u32> = (0..u32::try_from(all.num_rows()).map_err(too_many)?).collect();
+    order.sort_by(|a, b| keys.row(*a as usize).cmp(&keys.row(*b as usize)));
+    let mut groups: Vec<&[u32]> = Vec::with_capacity(order.len());
+    for group in order.chunk_by(|a, b| keys.row(*a as usize) == keys.row(*b as usize)) {
+        groups.push(group);
+    }
+    let known_rows = known.num_rows();
+    let added = groups.iter().filter(|group| group[0] as usize >= known_rows).count() as u64;
+    let duplicates = (all.num_rows() - known_rows) as u64 - added;
+    let rows = if table.updates() {
+        latest(&all, &groups)?
+    } else {
+        let first: UInt32Array = groups.iter().map(|group| group[0]).collect();
+        take_record_batch(&all, &first)?
+    };
+    Ok(Merged { rows: sorted(table, &rows)?, duplicates, added })
+}
+
+fn too_many(_: std::num::TryFromIntError) -> ArrowError {
+    ArrowError::InvalidArgumentError("more than 4 294 967 295 rows in one partition".into())
+}
+
+/// For each group and column the last value that is not NULL; a first sight keeps the earliest
+/// instant, a last sight the latest.
+fn latest(all: &RecordBatch, groups: &[&[u32]]) -> Result<RecordBatch, ArrowError> {
+    let schema = all.schema();
+    let mut columns = Vec::with_capacity(all.num_columns());
+    for (field, column) in schema.fields().iter().zip(all.columns()) {
+        let pick = |group: &&[u32]| -> u32 {
+            let seen = group.iter().copied().filter(|row| column.is_valid(*row as usize));
+            let chosen = match (field.name().as_str(), field.data_type() == &instant()) {
+                ("first_seen_at", true) => seen.min_by_key(|row| micros(column, *row)),
+                ("last_seen_at", true) => seen.max_by_key(|row| micros(column, *row)),
+                _ => seen.last(),
+            };
+            chosen.unwrap_or(group[0])
+        };
+        let rows: UInt32Array = groups.iter().map(pick).collect();
+        columns.push(arrow::compute::take(column, &rows, None)?);
+    }
+    RecordBatch::try_new(schema, columns)
+}
+
+fn micros(column: &ArrayRef, row: u32) -> i64 {
+    column.as_primitive::<TimestampMicrosecondType>().value(row as usize)
+}
+
+/// Sorts rows as a file of `table` holds them; equal sort keys are put apart by the row key.
+pub(crate) fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    if table.sorted_by() == table.key() {
+        return Ok(rows.clone());
+    }
+    let mut columns = table.sorted_by().to_vec();
+    columns.extend(table.key().iter().filter(|key| !table.sorted_by().contains(key)));
+    let keys = comparable(rows, &columns)?;
+    let mut order: Vec<u32> = (0..u32::try_from(rows.num_rows()).map_err(too_many)?).collect();
+    order.sort_by(|a, b| keys.row(*a as usize).cmp(&keys.row(*b as usize)));
+    take_record_batch(rows, &UInt32Array::from(order))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Float64Array, StringArray, TimestampMicrosecondArray};
+
+    use super::*;
+
+    fn jobs(rows: &[(&str, Option<i64>, Option<i64>)]) -> RecordBatch {
+        let at = |values: Vec<Option<i64>>| {
+            Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC")) as ArrayRef
+        };
+        let batch = RecordBatch::try_from_iter([
+            (
+                "job_id",
+                Arc::new(rows.iter().map(|r| Some(r.0)).collect::<StringArray>()) as ArrayRef,
+            ),
+            ("started_at", at(rows.iter().map(|r| r.1).collect())),
+            ("ended_at", at(rows.iter().map(|r| r.2).collect())),
+        ]);
+        conform(Table::Jobs, &batch.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_finished_job_replaces_the_running_one_and_keeps_what_it_lacks() {
+        let known = jobs(&[("7", Some(10), None), ("8", Some(11), None)]);
+        let merged = merge(Table::Jobs, &known, &[jobs(&[("7", None, Some(99))])]).unwrap();
+        assert_eq!((merged.rows.num_rows(), merged.added, merged.duplicates), (2, 0, 1));
+        let ended = merged.rows.column_by_name("ended_at").unwrap();
+        let started = merged.rows.column_by_name("started_at").unwrap();
+        assert_eq!((micros(started, 0), micros(ended, 0)), (10, 99));
+    }
+
+    #[test]
+    fn a_reading_is_seen_once_and_the_first_stays() {
+        let reading = |power: f64| {
+            let at = TimestampMicrosecondArray::from(vec![5]).with_timezone("UTC");
+            let batch = RecordBatch::try_from_iter([
+                ("sampled_at", Arc::new(at) as ArrayRef),
+                ("power_w", Arc::new(Float64Array::from(vec![power])) as ArrayRef),
+            ]);
+            conform(Table::Samples, &batch.unwrap()).unwrap()
+        };
+        let merged = merge(Table::Samples, &reading(1.0), &[reading(2.0), reading(3.0)]).unwrap();
+        assert_eq!((merged.rows.num_rows(), merged.added, merged.duplicates), (1, 0, 2));
+        let power = merged.rows.column_by_name("power_w").unwrap();
+        assert!(
+            (power.as_primitive::<arrow::datatypes::Float64Type>().value(0) - 1.0).abs() < 1e-12
+        );
+    }
+}
