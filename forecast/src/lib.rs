@@ -29,6 +29,7 @@ mod basis;
 mod elastic_net;
 mod error;
 mod expansion;
+mod features;
 mod forecast;
 mod history;
 mod knots;

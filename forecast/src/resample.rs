@@ -70,6 +70,7 @@ pub fn resample(
 }
 
 /// Weighted mean per step index, through a Polars group-by.
+#[expect(deprecated, reason = "the advised lazy engine would be the largest crate of the build")]
 fn means_by_step(readings: &[&Reading], step_ms: i64) -> PolarsResult<BTreeMap<i64, f64>> {
     let column = |name: &str, of: &dyn Fn(&Reading) -> f64| {
         Column::new(name.into(), readings.iter().map(|r| of(r)).collect::<Vec<f64>>())
