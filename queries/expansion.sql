@@ -1,0 +1,129 @@
+-- Has a pool been full for weeks while its queue grows? The weeks, their figures and a conclusion.
+-- parameters: $from timestamp, $until timestamp, $weeks int64 = 4, $util_ratio float64 = 0.7
+-- columns:    cluster text, partition text, week_started_at timestamp,
+--             gpu_hours_held float64 [GPU·h], gpu_hours_available float64 [GPU·h],
+--             held_ratio float64 [0-1], busy_ratio float64 [0-1],
+--             gpus_waiting_mean float64 [GPU], gpus_waiting_change float64 [GPU],
+--             weeks_above int64, conclusion text
+-- one row per pool and whole local week inside [$from, $until); ordered by cluster, partition, week.
+-- held_ratio is held / available; busy_ratio is observed busy time / observed time, NULL without
+-- samples. weeks_above counts consecutive weeks above $util_ratio up to this one. The queue grows
+-- where a line through the last $weeks weekly means of waiting GPUs rises. The conclusion is the
+-- pool's, as of its last whole week: `expand` where both hold.
+WITH capacity AS (
+    SELECT c.cluster, c."partition", local_week(c.hour_started_at) AS week_started_at,
+        sum(c.gpus_available) AS gpu_hours_available,
+        count(DISTINCT c.hour_started_at) AS hours
+    FROM capacity_hourly c
+    WHERE c.hour_started_at >= $from AND c.hour_started_at < $until
+    GROUP BY c.cluster, c."partition", local_week(c.hour_started_at)
+),
+demand AS (
+    SELECT d.cluster, d."partition", local_week(d.hour_started_at) AS week_started_at,
+        sum(d.gpus_held) AS gpu_hours_held, sum(d.gpus_waiting) AS gpu_hours_waiting
+    FROM demand_hourly d
+    WHERE d.hour_started_at >= $from AND d.hour_started_at < $until
+    GROUP BY d.cluster, d."partition", local_week(d.hour_started_at)
+),
+sampled AS (
+    SELECT r.cluster, r.node, r.gpu_uuid, local_week(r.sampled_at) AS week_started_at,
+        sum(r.period_s) AS observed_s, sum(r.period_s * r.activity_ratio) AS busy_s
+    FROM gpu_readings r
+    WHERE r.activity_ratio IS NOT NULL AND r.sampled_at >= $from AND r.sampled_at < $until
+    GROUP BY r.cluster, r.node, r.gpu_uuid, local_week(r.sampled_at)
+),
+busy AS (
+    SELECT s.cluster, coalesce(g."partition", n."partition", 'default') AS "partition",
+        s.week_started_at, sum(s.busy_s) / nullif(sum(s.observed_s), 0) AS busy_ratio
+    FROM sampled s
+    LEFT JOIN gpus g ON g.gpu_uuid = s.gpu_uuid
+    LEFT JOIN nodes n ON n.node = s.node AND (n.cluster IS NOT DISTINCT FROM s.cluster)
+    GROUP BY s.cluster, coalesce(g."partition", n."partition", 'default'), s.week_started_at
+),
+week AS (
+    SELECT
+        c.cluster, c."partition", c.week_started_at,
+        local_week(c.week_started_at + INTERVAL '180 hours') AS week_ended_at,
+        coalesce(d.gpu_hours_held, 0) AS gpu_hours_held, c.gpu_hours_available,
+        coalesce(d.gpu_hours_held, 0) / nullif(c.gpu_hours_available, 0) AS held_ratio,
+        b.busy_ratio,
+        coalesce(d.gpu_hours_waiting, 0) / c.hours AS gpus_waiting_mean
+    FROM capacity c
+    LEFT JOIN demand d
+        ON d.week_started_at = c.week_started_at AND (d.cluster IS NOT DISTINCT FROM c.cluster)
+        AND (d."partition" IS NOT DISTINCT FROM c."partition")
+    LEFT JOIN busy b
+        ON b.week_started_at = c.week_started_at AND (b.cluster IS NOT DISTINCT FROM c.cluster)
+        AND (b."partition" IS NOT DISTINCT FROM c."partition")
+),
+whole AS (
+    SELECT w.*,
+        coalesce(w.held_ratio > $util_ratio, false) AS above,
+        row_number() OVER pool AS week_number,
+        w.gpus_waiting_mean - lag(w.gpus_waiting_mean) OVER pool AS gpus_waiting_change,
+        CASE WHEN coalesce(w.held_ratio > $util_ratio, false)
+            AND coalesce(lag(w.week_ended_at) OVER pool = w.week_started_at, true)
+        THEN 0 ELSE 1 END AS breaks
+    FROM week w
+    WHERE w.week_started_at >= $from AND w.week_ended_at <= $until
+    WINDOW pool AS (PARTITION BY w.cluster, w."partition" ORDER BY w.week_started_at)
+),
+run AS (
+    SELECT w.*,
+        sum(w.breaks) OVER (
+            PARTITION BY w.cluster, w."partition" ORDER BY w.week_started_at
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS run_id,
+        count(*) OVER (PARTITION BY w.cluster, w."partition") AS weeks_seen
+    FROM whole w
+),
+counted AS (
+    SELECT r.*,
+        sum(CASE WHEN r.above THEN 1 ELSE 0 END) OVER (
+            PARTITION BY r.cluster, r."partition", r.run_id ORDER BY r.week_started_at
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS weeks_above
+    FROM run r
+),
+recent AS (
+    SELECT c.cluster, c."partition",
+        regr_slope(c.gpus_waiting_mean, CAST(c.week_number AS DOUBLE)) AS slope,
+        first_value(c.gpus_waiting_mean ORDER BY c.week_number) AS waiting_first,
+        last_value(c.gpus_waiting_mean ORDER BY c.week_number) AS waiting_last,
+        last_value(c.weeks_above ORDER BY c.week_number) AS weeks_above,
+        last_value(c.held_ratio ORDER BY c.week_number) AS held_ratio,
+        max(c.weeks_seen) AS weeks_seen
+    FROM counted c
+    WHERE c.week_number > c.weeks_seen - $weeks
+    GROUP BY c.cluster, c."partition"
+),
+judged AS (
+    SELECT r.*,
+        CASE
+            WHEN r.weeks_seen < $weeks THEN concat('not enough history: ', r.weeks_seen,
+                ' whole weeks, ', $weeks, ' needed')
+            WHEN r.weeks_above < $weeks THEN concat('keep: ', r.weeks_above,
+                ' consecutive weeks above ', CAST(round($util_ratio * 100) AS BIGINT), ' %, ',
+                $weeks, ' needed; the last was at ',
+                coalesce(CAST(CAST(round(r.held_ratio * 100) AS BIGINT) AS VARCHAR), 'unknown'),
+                ' %')
+            WHEN r.slope > 0 THEN concat('expand: ', r.weeks_above, ' consecutive weeks above ',
+                CAST(round($util_ratio * 100) AS BIGINT), ' % and the queue grows, from ',
+                round(r.waiting_first, 1), ' to ', round(r.waiting_last, 1),
+                ' GPUs waiting over the last ', $weeks)
+            ELSE concat('watch: ', r.weeks_above, ' consecutive weeks above ',
+                CAST(round($util_ratio * 100) AS BIGINT), ' %, but the queue does not grow, from ',
+                round(r.waiting_first, 1), ' to ', round(r.waiting_last, 1),
+                ' GPUs waiting over the last ', $weeks)
+        END AS conclusion
+    FROM recent r
+)
+SELECT
+    c.cluster, c."partition", c.week_started_at, c.gpu_hours_held, c.gpu_hours_available,
+    c.held_ratio, c.busy_ratio, c.gpus_waiting_mean, c.gpus_waiting_change,
+    c.weeks_above, j.conclusion
+FROM counted c
+JOIN judged j
+    ON (j.cluster IS NOT DISTINCT FROM c.cluster)
+    AND (j."partition" IS NOT DISTINCT FROM c."partition")
+ORDER BY c.cluster, c."partition", c.week_started_at

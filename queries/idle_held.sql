@@ -1,0 +1,109 @@
+-- GPU-hours held while idle, by team and user, and what they are worth.
+-- parameters: $from timestamp, $until timestamp, $idle_util_ratio float64 = 0.05,
+--             $sustained_s float64 = 600
+-- columns:    team text, user text, gpu_hours_held float64 [GPU·h],
+--             gpu_hours_observed float64 [GPU·h], gpu_hours_idle float64 [GPU·h],
+--             idle_ratio float64 [0-1], coverage_ratio float64 [0-1],
+--             cost_idle float64 [currency], jobs_idle int64
+-- one row per team and user with GPUs held in [$from, $until); ordered by gpu_hours_idle, most
+-- first, then team and user. Idle: activity below $idle_util_ratio for $sustained_s seconds or more
+-- at a stretch. idle_ratio is idle / observed, coverage_ratio observed / held; both, and the idle
+-- hours, are NULL where nothing was observed. cost_idle is NULL where a GPU has no price.
+WITH idle_power AS (
+    SELECT s.gpu_model, min(s.power_w) AS idle_power_w FROM samples s GROUP BY s.gpu_model
+),
+read AS (
+    SELECT
+        s.cluster, s.job_id, s.attempt, s.gpu_uuid, s.mig, s.sampled_at,
+        coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
+        coalesce(s.period_s, 0) AS period_s,
+        coalesce(s.period_s, 0) * s.share_ratio AS held_s,
+        CASE
+            WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) < $idle_util_ratio THEN 0
+            WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
+                AND s.mem_used_bytes < 1048576
+                AND coalesce(s.power_w <= 1.5 * p.idle_power_w, true) THEN 0
+            ELSE 1
+        END AS busy
+    FROM job_samples s
+    LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
+    WHERE s.job_id IS NOT NULL
+        AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) IS NOT NULL
+        AND s.sampled_at >= $from AND s.sampled_at < $until
+),
+run AS (
+    SELECT r.*,
+        sum(r.busy) OVER (
+            PARTITION BY r.cluster, r.job_id, r.attempt, r.gpu_key, r.mig ORDER BY r.sampled_at
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS run_id
+    FROM read r
+),
+stretch AS (
+    SELECT r.cluster, r.job_id, r.attempt, r.gpu_uuid, r.run_id,
+        sum(r.held_s) AS held_s,
+        coalesce(sum(r.period_s) FILTER (WHERE r.busy = 0), 0) AS idle_run_s,
+        coalesce(sum(r.held_s) FILTER (WHERE r.busy = 0), 0) AS idle_s
+    FROM run r
+    GROUP BY r.cluster, r.job_id, r.attempt, r.gpu_uuid, r.gpu_key, r.mig, r.run_id
+),
+priced AS (
+    SELECT t.*, g.price_per_hour,
+        CASE WHEN t.idle_s > 0 AND t.idle_run_s >= $sustained_s THEN t.idle_s ELSE 0 END AS counted_s
+    FROM stretch t
+    LEFT JOIN gpus g ON g.gpu_uuid = t.gpu_uuid
+),
+by_job AS (
+    SELECT p.cluster, p.job_id, p.attempt,
+        sum(p.held_s) / 3600 AS gpu_hours_observed,
+        sum(p.counted_s) / 3600 AS gpu_hours_idle,
+        CASE WHEN count(*) FILTER (WHERE p.counted_s > 0 AND p.price_per_hour IS NULL) = 0
+            THEN coalesce(sum(p.counted_s / 3600 * p.price_per_hour), 0) END AS cost_idle
+    FROM priced p
+    GROUP BY p.cluster, p.job_id, p.attempt
+),
+held AS (
+    SELECT h.cluster, h.job_id, h.attempt, h.team, h."user",
+        sum(
+            (CAST(least(h.ended_at, $until) AS BIGINT)
+                - CAST(greatest(h.started_at, $from) AS BIGINT)) / 3600000.0
+            * h.gpus * h.used_ratio
+        ) AS gpu_hours_held
+    FROM holdings h
+    WHERE h.started_at < $until AND h.ended_at > $from
+    GROUP BY h.cluster, h.job_id, h.attempt, h.team, h."user"
+),
+joined AS (
+    SELECT h.team, h."user", h.gpu_hours_held, b.gpu_hours_observed, b.gpu_hours_idle, b.cost_idle
+    FROM held h
+    LEFT JOIN by_job b
+        ON b.job_id = h.job_id
+        AND (b.cluster IS NOT DISTINCT FROM h.cluster)
+        AND (b.attempt IS NOT DISTINCT FROM h.attempt)
+    UNION ALL
+    SELECT j.team, j."user", CAST(NULL AS DOUBLE) AS gpu_hours_held,
+        b.gpu_hours_observed, b.gpu_hours_idle, b.cost_idle
+    FROM by_job b
+    LEFT JOIN jobs j
+        ON j.job_id = b.job_id
+        AND (j.cluster IS NOT DISTINCT FROM b.cluster)
+        AND (j.attempt IS NOT DISTINCT FROM b.attempt)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM held h
+        WHERE h.job_id = b.job_id AND coalesce(h.cluster, '') = coalesce(b.cluster, '')
+            AND coalesce(h.attempt, -1) = coalesce(b.attempt, -1)
+    )
+)
+SELECT
+    j.team, j."user",
+    sum(j.gpu_hours_held) AS gpu_hours_held,
+    sum(j.gpu_hours_observed) AS gpu_hours_observed,
+    sum(j.gpu_hours_idle) AS gpu_hours_idle,
+    sum(j.gpu_hours_idle) / nullif(sum(j.gpu_hours_observed), 0) AS idle_ratio,
+    coalesce(sum(j.gpu_hours_observed), 0) / nullif(sum(j.gpu_hours_held), 0) AS coverage_ratio,
+    CASE WHEN count(*) FILTER (WHERE j.gpu_hours_idle > 0 AND j.cost_idle IS NULL) = 0
+        THEN sum(j.cost_idle) END AS cost_idle,
+    count(*) FILTER (WHERE j.gpu_hours_idle > 0) AS jobs_idle
+FROM joined j
+GROUP BY j.team, j."user"
+ORDER BY gpu_hours_idle DESC NULLS LAST, j.team, j."user"
