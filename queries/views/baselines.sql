@@ -1,0 +1,90 @@
+-- What is usual for a workload on a GPU model in working and in other hours, over the 28 days up to
+-- the store's latest instant, which is the day the baseline was made.
+-- columns: made_at timestamp, workload text, gpu_model text, hours text, measurement text,
+--          unit text, mean float64, sd float64, p5 float64, p25 float64, p50 float64, p75 float64,
+--          p95 float64, jobs int64, gpu_hours float64 [GPU·h], days float64 [day], usable boolean
+-- one row per workload, GPU model, hours (working, other) and measurement that was read while a job
+-- held the GPU. Mean and standard deviation are weighted by time and share. A quantile is the
+-- lowest level that holds for that share of the time or more, on a grid of 0.001 for shares, 1 W,
+-- 1 °C. jobs and gpu_hours are what stands behind the row; days is from its first reading to its
+-- last; usable from 7 days on. Baselines of `unlabelled` jobs are told and never judged by.
+WITH held AS (
+    SELECT
+        coalesce(j.workload, 'unlabelled') AS workload, s.gpu_model,
+        CASE WHEN working_hours(s.sampled_at) THEN 'working' ELSE 'other' END AS hours,
+        concat(s.job_id, '/', coalesce(s.cluster, '')) AS job,
+        s.sampled_at, s.period_s * s.share_ratio AS weight_s,
+        coalesce(s.gpu_util_ratio, s.sm_active_ratio) AS util, s.sm_active_ratio AS sm,
+        CAST(s.mem_used_bytes AS DOUBLE) / nullif(s.mem_total_bytes, 0) AS mem, s.power_w,
+        s.temp_c
+    FROM job_samples s
+    LEFT JOIN jobs j
+        ON j.job_id = s.job_id AND (j.cluster IS NOT DISTINCT FROM s.cluster)
+        AND coalesce(j.attempt, 0) = coalesce(s.attempt, 0)
+    WHERE s.job_id IS NOT NULL AND s.period_s > 0
+        AND s.sampled_at > as_of() - INTERVAL '28 days' AND s.sampled_at <= as_of()
+),
+read AS (
+    SELECT h.workload, h.gpu_model, h.hours, h.job, h.sampled_at, h.weight_s,
+        unnest(make_array(h.util, h.sm, h.mem, h.power_w, h.temp_c)) AS level,
+        unnest(make_array(0, 1, 2, 3, 4)) AS measured
+    FROM held h
+),
+per_job AS (
+    SELECT r.workload, r.gpu_model, r.hours, r.measured, r.job,
+        CASE WHEN r.measured < 3 THEN round(r.level * 1000) / 1000 ELSE round(r.level) END AS bin,
+        sum(r.weight_s) AS weight_s, sum(r.weight_s * r.level) AS level_s,
+        sum(r.weight_s * r.level * r.level) AS square_s,
+        min(r.sampled_at) AS first_at, max(r.sampled_at) AS last_at
+    FROM read r
+    WHERE r.level IS NOT NULL
+    GROUP BY r.workload, r.gpu_model, r.hours, r.measured, r.job,
+        CASE WHEN r.measured < 3 THEN round(r.level * 1000) / 1000 ELSE round(r.level) END
+),
+binned AS (
+    SELECT p.workload, p.gpu_model, p.hours, p.measured, p.bin, sum(p.weight_s) AS weight_s,
+        sum(p.level_s) AS level_s, sum(p.square_s) AS square_s,
+        min(p.first_at) AS first_at, max(p.last_at) AS last_at
+    FROM per_job p
+    GROUP BY p.workload, p.gpu_model, p.hours, p.measured, p.bin
+),
+ranked AS (
+    SELECT b.*,
+        sum(b.weight_s) OVER (
+            PARTITION BY b.workload, b.gpu_model, b.hours, b.measured ORDER BY b.bin
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) / sum(b.weight_s) OVER (
+            PARTITION BY b.workload, b.gpu_model, b.hours, b.measured
+        ) AS below_ratio
+    FROM binned b
+),
+summed AS (
+    SELECT r.workload, r.gpu_model, r.hours, r.measured,
+        sum(r.weight_s) AS weight_s, sum(r.level_s) / sum(r.weight_s) AS mean,
+        sum(r.square_s) / sum(r.weight_s) AS mean_square,
+        min(r.bin) FILTER (WHERE r.below_ratio >= 0.05 - 1e-9) AS p5,
+        min(r.bin) FILTER (WHERE r.below_ratio >= 0.25 - 1e-9) AS p25,
+        min(r.bin) FILTER (WHERE r.below_ratio >= 0.5 - 1e-9) AS p50,
+        min(r.bin) FILTER (WHERE r.below_ratio >= 0.75 - 1e-9) AS p75,
+        min(r.bin) FILTER (WHERE r.below_ratio >= 0.95 - 1e-9) AS p95,
+        (CAST(max(r.last_at) AS BIGINT) - CAST(min(r.first_at) AS BIGINT)) / 86400000.0 AS days
+    FROM ranked r
+    GROUP BY r.workload, r.gpu_model, r.hours, r.measured
+),
+behind AS (
+    SELECT p.workload, p.gpu_model, p.hours, p.measured, count(DISTINCT p.job) AS jobs
+    FROM per_job p
+    GROUP BY p.workload, p.gpu_model, p.hours, p.measured
+)
+SELECT
+    as_of() AS made_at, s.workload, s.gpu_model, s.hours,
+    CASE s.measured WHEN 0 THEN 'gpu_util_ratio' WHEN 1 THEN 'sm_active_ratio'
+        WHEN 2 THEN 'mem_used_ratio' WHEN 3 THEN 'power_w' ELSE 'temp_c' END AS measurement,
+    CASE WHEN s.measured < 3 THEN '0-1' WHEN s.measured = 3 THEN 'W' ELSE '°C' END AS unit,
+    s.mean, sqrt(greatest(s.mean_square - s.mean * s.mean, 0)) AS sd,
+    s.p5, s.p25, s.p50, s.p75, s.p95,
+    b.jobs, s.weight_s / 3600 AS gpu_hours, s.days, s.days >= 7 AS usable
+FROM summed s
+JOIN behind b
+    ON b.workload = s.workload AND (b.gpu_model IS NOT DISTINCT FROM s.gpu_model)
+    AND b.hours = s.hours AND b.measured = s.measured
