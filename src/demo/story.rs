@@ -24,7 +24,8 @@ pub(super) fn jobs(options: &Options, local: &Local, fleet: &Fleet) -> Vec<Job> 
 }
 
 fn named(local: &Local, fleet: &Fleet) -> Vec<Job> {
-    let half = fleet.gpus_per_node / 2;
+    // Half a node of eight; less where the fleet is small, so that stories leave room for people.
+    let half = (fleet.gpus.len() / 16).clamp(1, 4);
     let days = |days: f64| (local.at(days / 56.0) - local.started).max(3600);
     let job = |name: &str, team, workload, pool, gpus, share: f64, run_s, conduct| Job {
         order: 0,
@@ -47,7 +48,7 @@ fn named(local: &Local, fleet: &Fleet) -> Vec<Job> {
     };
     use Conduct::{Healthy, IdleAfter, MemoryOnly, Starved, Unbalanced};
     use Workload::{Inference, Interactive, Train};
-    let full = fleet.gpus_per_node;
+    let full = half * 2;
     let mut jobs = vec![
         job("jupyter-debug", 1, Interactive, 0, half, 0.18, days(9.0), IdleAfter(720)),
         job("train-resume", 5, Train, 0, half.min(2), 0.52, days(6.0), IdleAfter(7200)),

@@ -44,7 +44,7 @@ fn a_seed_gives_the_same_bytes() {
     write_fleet(other.path(), &Options { seed: 8, ..small() }, &mut |_| {}).unwrap();
     assert_eq!(fingerprint(one.path()), fingerprint(two.path()));
     assert_ne!(fingerprint(one.path()), fingerprint(other.path()));
-    assert_eq!(format!("{:016x}", fingerprint(one.path())), "dc1b279d2eb8fba5");
+    assert_eq!(format!("{:016x}", fingerprint(one.path())), "987d408812e07c26");
 }
 
 /// A GPU handed out twice would make the ledger exceed what is installed.
@@ -183,4 +183,33 @@ fn options_outside_their_range_are_refused() {
     );
     assert!(matches!(refused(Options { weeks: 0, ..small() }), DemoError::Option { .. }));
     assert!(matches!(refused(Options { interval_s: 5, ..small() }), DemoError::Option { .. }));
+}
+
+/// The checked-in data set is what the generator writes.
+#[test]
+fn the_notebooks_data_is_what_the_generator_writes() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks-data");
+    let dir = tempfile::tempdir().unwrap();
+    super::write_notebooks_data(dir.path()).unwrap();
+    for table in ["gpus", "jobs", "allocations", "samples", "node_samples"] {
+        let name = format!("{table}.parquet");
+        let (made, kept) = (rows(&dir.path().join(&name)), rows(&kept.join(&name)));
+        assert!(made.iter().map(|batch| batch.num_rows()).sum::<usize>() >= 16);
+        assert!(made == kept, "{name} differs: write the data set anew");
+    }
+}
+
+fn rows(path: &Path) -> Vec<arrow::array::RecordBatch> {
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let file = fs::File::open(path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    reader.map(|batch| batch.unwrap()).collect()
+}
+
+/// Writes the data set anew; run it by name after a change to the generator.
+#[test]
+#[ignore = "writes into the repository"]
+fn write_the_notebooks_data() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks-data");
+    super::write_notebooks_data(&kept).unwrap();
 }
