@@ -94,7 +94,7 @@ impl Features {
     /// mean, plus most of the daily profile.
     pub(crate) fn prior(&self, row: &[f64], h: usize) -> f64 {
         let near = (-(h as f64) / self.season.max(2) as f64).exp();
-        near * row[0] + (1.0 - near) * (0.5 * row[2] + 0.7 * row[6])
+        near * row[0] + (1.0 - near) * (0.4 * row[2] + 0.4 * row[6] + 0.2 * row[8])
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn forecast(
     let stack = Stack { history, features: &features, knots };
     let fits = stack.fit();
     let holdouts = stack.holdouts(&fits);
-    let weights = blend_weights(&holdouts);
+    let weights = blend_weights(&holdouts, &|k| stack.independent(k));
     let residuals = residuals(&holdouts, &weights);
     let last = history.len() - 1;
     let (centre, scale) = features.frame_of(last);
@@ -62,8 +62,7 @@ pub(crate) fn forecast(
             (mix(&weights[knot], &guesses) * scale + centre).clamp(0.0, history.cap())
         })
         .collect();
-    let usable = (history.len() - history.first_origin()) as f64;
-    let effective = |k: usize| usable / knots.end(k).max(history.season / 2).max(1) as f64;
+    let effective = |k: usize| stack.independent(k);
     let spread = Spread { scale, effective: &effective, most: history.cap() };
     around(&path, &settings.levels, knots, &residuals, &spread).map(Some)
 }
@@ -101,6 +100,12 @@ impl Stack<'_> {
         let first = self.history.first_origin();
         let room = (self.history.len() - first) as f64;
         FOLD_ENDS.map(|share| first + (room * share) as usize)
+    }
+
+    /// Spans of a horizon that the usable history holds: errors within one are nearly one error.
+    fn independent(&self, knot: usize) -> f64 {
+        let usable = (self.history.len() - self.history.first_origin()) as f64;
+        usable / self.knots.end(knot).max(self.history.season / 2).max(1) as f64
     }
 
     /// Fits by knot and fold; the last of each knot saw everything.
@@ -188,8 +193,13 @@ fn mix(weights: &Guesses, guesses: &Guesses) -> f64 {
     weights.iter().zip(guesses).map(|(w, g)| w * g).sum()
 }
 
-/// Convex weights by knot with the least absolute error on its own and its neighbours' hold-outs.
-fn blend_weights(holdouts: &[Vec<Holdout>]) -> Vec<Guesses> {
+/// Weights where nothing could be learned, and how many independent hold-outs outweigh them.
+const START: Guesses = [0.0, 0.5, 0.5];
+const START_WORTH: f64 = 3.0;
+
+/// Convex weights by knot with the least absolute error on its own and its neighbours' hold-outs,
+/// drawn towards [`START`] where few independent errors stand behind them.
+fn blend_weights(holdouts: &[Vec<Holdout>], independent: &dyn Fn(usize) -> f64) -> Vec<Guesses> {
     const QUARTERS: i32 = 4;
     let mut candidates: Vec<Guesses> = Vec::new();
     for net in (0..=QUARTERS).rev() {
@@ -204,14 +214,16 @@ fn blend_weights(holdouts: &[Vec<Holdout>]) -> Vec<Guesses> {
             let near = &holdouts[k.saturating_sub(2)..=(k + 2).min(last)];
             let seen: Vec<&Holdout> = near.iter().flatten().filter(|h| h.fitted).collect();
             if seen.len() < HOLDOUTS_MIN {
-                return [0.0, 1.0, 0.0];
+                return START;
             }
             let error = |w: &Guesses| -> f64 {
                 seen.iter().map(|h| (h.actual - mix(w, &h.guesses)).abs()).sum()
             };
             let errors: Vec<f64> = candidates.iter().map(error).collect();
             let best = (0..candidates.len()).min_by(|a, b| errors[*a].total_cmp(&errors[*b]));
-            best.map_or([0.5, 0.5, 0.0], |i| candidates[i])
+            let best = best.map_or(START, |i| candidates[i]);
+            let learned = independent(k) / (independent(k) + START_WORTH);
+            [0, 1, 2].map(|i| learned * best[i] + (1.0 - learned) * START[i])
         })
         .collect()
 }
