@@ -51,7 +51,7 @@ pub(crate) fn forecast(
     let fits = stack.fit();
     let holdouts = stack.holdouts(&fits);
     let weights = blend_weights(&holdouts, &|k| stack.independent(k));
-    let residuals = residuals(&holdouts, &weights);
+    let residuals = residuals(&holdouts, &weights, &|k| stack.independent(k));
     let last = history.len() - 1;
     let (centre, scale) = features.frame_of(last);
     let full = FOLD_ENDS.len();
@@ -228,11 +228,21 @@ fn blend_weights(holdouts: &[Vec<Holdout>], independent: &dyn Fn(usize) -> f64) 
         .collect()
 }
 
-/// Errors of the blend on hold-outs; before the first fold, of the prior.
-fn residuals(holdouts: &[Vec<Holdout>], weights: &[Guesses]) -> Residuals {
+/// Independent hold-outs that stand on their own, without the errors of the prior.
+const ALONE_MIN: f64 = 8.0;
+
+/// Errors of the blend on hold-outs. Where these are few, those of the prior before the first fold
+/// stand in: it is not fitted, so they too are out of sample, if wider.
+fn residuals(
+    holdouts: &[Vec<Holdout>],
+    weights: &[Guesses],
+    independent: &dyn Fn(usize) -> f64,
+) -> Residuals {
     let mut residuals = Residuals::new(holdouts.len());
     for (k, seen) in holdouts.iter().enumerate() {
-        for h in seen {
+        let fitted = seen.iter().filter(|h| h.fitted).count() as f64 / seen.len().max(1) as f64;
+        let alone = fitted * independent(k) >= ALONE_MIN;
+        for h in seen.iter().filter(|h| h.fitted || !alone) {
             let guess = if h.fitted { mix(&weights[k], &h.guesses) } else { h.guesses[1] };
             residuals.add(k, h.actual - guess);
         }

@@ -46,16 +46,16 @@ fn beats_the_seasonal_naive_and_covers_what_it_says() {
     // Breaks if the model is worse than copying yesterday, or its intervals are far off.
     let hours = 24 * 56;
     let series = hourly(fleet(hours));
-    let origins = origins(&series, 48, 4);
-    assert_eq!(origins.len(), 4);
+    let origins = origins(&series, 48, 12);
+    assert_eq!(origins.len(), 12);
     let columns = [working_column(hours)];
     let result = backtest(&series, &columns, &settings(48), &origins).unwrap();
     assert!(result.forecasts.iter().all(|f| f.basis == Basis::WeeklyElasticNet));
     let (all, skill) = (result.overall, result.overall.skill().unwrap());
-    assert_eq!(all.steps, 4 * 48);
+    assert_eq!(all.steps, 12 * 48);
     assert!(skill > 0.3, "skill {skill}");
     assert!(all.skill_mae().unwrap() > 0.3);
-    assert!((0.6..=0.99).contains(&all.coverage_80_ratio), "{}", all.coverage_80_ratio);
+    assert!((0.65..=0.95).contains(&all.coverage_80_ratio), "{}", all.coverage_80_ratio);
     assert!(all.coverage_95_ratio >= all.coverage_80_ratio);
     let cuts: Vec<usize> = result.by_horizon.iter().map(|s| s.horizon_steps).collect();
     assert_eq!(cuts, [1, 6, 24, 48]);
