@@ -102,9 +102,9 @@ judged AS (
         CASE
             WHEN r.weeks_seen < $weeks THEN concat('not enough history: ', r.weeks_seen,
                 ' whole weeks, ', $weeks, ' needed')
-            WHEN r.weeks_above < $weeks THEN concat('keep: ', r.weeks_above,
-                ' consecutive weeks above ', CAST(round($util_ratio * 100) AS BIGINT), ' %, ',
-                $weeks, ' needed; the last was at ',
+            WHEN r.weeks_above < $weeks THEN concat('keep: ', r.weeks_above, ' of ', $weeks,
+                ' consecutive weeks above ', CAST(round($util_ratio * 100) AS BIGINT),
+                ' %; the last was at ',
                 coalesce(CAST(CAST(round(r.held_ratio * 100) AS BIGINT) AS VARCHAR), 'unknown'),
                 ' %')
             WHEN r.slope > 0 THEN concat('expand: ', r.weeks_above, ' consecutive weeks above ',

@@ -67,6 +67,8 @@ SELECT
     t.cluster, t."partition", t.gpus_installed, t.gpus_down, t.gpus_free, t.largest_free_block,
     t.nodes_with_free, t.job_gpus, t.jobs_waiting, t.jobs_recent, t.slots, t.jobs_could_start,
     CASE
+        WHEN t.job_gpus IS NULL AND t.gpus_waiting > 0 THEN concat(
+            round(t.gpus_waiting, 1), ' GPUs are waited for; the sizes of the jobs are not known')
         WHEN t.job_gpus IS NULL THEN 'no job asks for GPUs here'
         WHEN t.largest_free_block IS NULL THEN 'nodes are not known: free GPUs cannot be placed'
         WHEN t.jobs_waiting = 0 THEN 'none waits'

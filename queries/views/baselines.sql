@@ -12,7 +12,7 @@ WITH held AS (
     SELECT
         coalesce(j.workload, 'unlabelled') AS workload, s.gpu_model,
         CASE WHEN working_hours(s.sampled_at) THEN 'working' ELSE 'other' END AS hours,
-        concat(s.job_id, '/', coalesce(s.cluster, '')) AS job,
+        s.job_id, s.cluster,
         s.sampled_at, s.period_s * s.share_ratio AS weight_s,
         coalesce(s.gpu_util_ratio, s.sm_active_ratio) AS util, s.sm_active_ratio AS sm,
         CAST(s.mem_used_bytes AS DOUBLE) / nullif(s.mem_total_bytes, 0) AS mem, s.power_w,
@@ -25,28 +25,21 @@ WITH held AS (
         AND s.sampled_at > as_of() - INTERVAL '28 days' AND s.sampled_at <= as_of()
 ),
 read AS (
-    SELECT h.workload, h.gpu_model, h.hours, h.job, h.sampled_at, h.weight_s,
+    SELECT h.workload, h.gpu_model, h.hours, h.sampled_at, h.weight_s,
         unnest(make_array(h.util, h.sm, h.mem, h.power_w, h.temp_c)) AS level,
         unnest(make_array(0, 1, 2, 3, 4)) AS measured
     FROM held h
 ),
-per_job AS (
-    SELECT r.workload, r.gpu_model, r.hours, r.measured, r.job,
+binned AS (
+    SELECT r.workload, r.gpu_model, r.hours, r.measured,
         CASE WHEN r.measured < 3 THEN round(r.level * 1000) / 1000 ELSE round(r.level) END AS bin,
         sum(r.weight_s) AS weight_s, sum(r.weight_s * r.level) AS level_s,
         sum(r.weight_s * r.level * r.level) AS square_s,
         min(r.sampled_at) AS first_at, max(r.sampled_at) AS last_at
     FROM read r
     WHERE r.level IS NOT NULL
-    GROUP BY r.workload, r.gpu_model, r.hours, r.measured, r.job,
+    GROUP BY r.workload, r.gpu_model, r.hours, r.measured,
         CASE WHEN r.measured < 3 THEN round(r.level * 1000) / 1000 ELSE round(r.level) END
-),
-binned AS (
-    SELECT p.workload, p.gpu_model, p.hours, p.measured, p.bin, sum(p.weight_s) AS weight_s,
-        sum(p.level_s) AS level_s, sum(p.square_s) AS square_s,
-        min(p.first_at) AS first_at, max(p.last_at) AS last_at
-    FROM per_job p
-    GROUP BY p.workload, p.gpu_model, p.hours, p.measured, p.bin
 ),
 ranked AS (
     SELECT b.*,
@@ -71,10 +64,19 @@ summed AS (
     FROM ranked r
     GROUP BY r.workload, r.gpu_model, r.hours, r.measured
 ),
+per_job AS (
+    SELECT h.workload, h.gpu_model, h.hours, h.cluster, h.job_id,
+        least(count(h.util), 1) AS util, least(count(h.sm), 1) AS sm, least(count(h.mem), 1) AS mem,
+        least(count(h.power_w), 1) AS power, least(count(h.temp_c), 1) AS temp
+    FROM held h
+    GROUP BY h.workload, h.gpu_model, h.hours, h.cluster, h.job_id
+),
 behind AS (
-    SELECT p.workload, p.gpu_model, p.hours, p.measured, count(DISTINCT p.job) AS jobs
+    SELECT p.workload, p.gpu_model, p.hours,
+        unnest(make_array(sum(p.util), sum(p.sm), sum(p.mem), sum(p.power), sum(p.temp))) AS jobs,
+        unnest(make_array(0, 1, 2, 3, 4)) AS measured
     FROM per_job p
-    GROUP BY p.workload, p.gpu_model, p.hours, p.measured
+    GROUP BY p.workload, p.gpu_model, p.hours
 )
 SELECT
     as_of() AS made_at, s.workload, s.gpu_model, s.hours,
