@@ -174,7 +174,7 @@ fn fill_node(
 const SMI_HEADER: &str = "timestamp, name, uuid, index, utilization.gpu [%], \
     utilization.memory [%], memory.used [MiB], memory.total [MiB], power.draw [W], \
     temperature.gpu, clocks.current.sm [MHz], clocks.current.memory [MHz], \
-    ecc.errors.corrected.aggregate.total, ecc.errors.uncorrected.aggregate.total, \
+    ecc.errors.corrected.volatile.total, ecc.errors.uncorrected.volatile.total, \
     clocks_event_reasons.active\n";
 
 /// What nvidia-smi prints in place of a GPU that the driver has lost.

@@ -86,9 +86,9 @@ pub(super) fn job_id(job: usize) -> String {
     (JOB_FIRST + job).to_string()
 }
 
-/// Attempts count from 1.
+/// Attempts are told apart by the restarts before them, as the accounting does.
 pub(super) fn attempt_number(attempt: &Attempt) -> u32 {
-    attempt.restarts + 1
+    attempt.restarts
 }
 
 pub(super) fn share(job: &Job) -> f64 {
