@@ -57,7 +57,8 @@ fit AS (
 ),
 told AS (
     SELECT a.*, CAST(t.slots AS BIGINT) AS slots,
-        least(a.jobs_waiting, CAST(t.slots AS BIGINT)) AS jobs_could_start
+        CASE WHEN t.slots IS NOT NULL
+            THEN least(a.jobs_waiting, CAST(t.slots AS BIGINT)) END AS jobs_could_start
     FROM asked_pool a
     LEFT JOIN fit t
         ON t.job_gpus = a.job_gpus AND (t.cluster IS NOT DISTINCT FROM a.cluster)

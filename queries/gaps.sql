@@ -12,8 +12,8 @@ WITH clipped AS (
 )
 SELECT
     c.started_at AS gap_started_at, c.ended_at AS gap_ended_at,
-    (CAST(c.ended_at AS BIGINT) - CAST(c.started_at AS BIGINT)) / 3600000.0 AS gap_hours,
+    (date_part('epoch', c.ended_at) - date_part('epoch', c.started_at)) / 3600 AS gap_hours,
     c.kind, c.cluster, c.node, c.gpu, c.gpu_uuid, c.mig
 FROM clipped c
-WHERE (CAST(c.ended_at AS BIGINT) - CAST(c.started_at AS BIGINT)) / 1000.0 > $longer_s
+WHERE (date_part('epoch', c.ended_at) - date_part('epoch', c.started_at)) > $longer_s
 ORDER BY c.started_at, c.cluster, c.node, c.gpu, c.gpu_uuid, c.mig

@@ -88,14 +88,14 @@ told AS (
     UNION ALL
     SELECT
         n.cluster, n.node, n.gpu, n.gpu_uuid, n.gpu_model, 'lost' AS problem, 1 AS occurrences,
-        (CAST(n.cluster_at AS BIGINT) - CAST(n.last_at AS BIGINT)) / 3600000.0 AS hours,
-        (CAST(n.cluster_at AS BIGINT) - CAST(n.last_at AS BIGINT)) / 1000.0 AS worst, 's' AS unit,
+        (date_part('epoch', n.cluster_at) - date_part('epoch', n.last_at)) / 3600 AS hours,
+        (date_part('epoch', n.cluster_at) - date_part('epoch', n.last_at)) AS worst, 's' AS unit,
         n.last_at AS first_seen_at, n.last_at AS last_seen_at,
         CASE WHEN n.node_at > n.last_at THEN 'silent while other GPUs of its node report'
             ELSE 'the whole node is silent' END AS reason
     FROM newest n
     LEFT JOIN gpus g ON g.gpu_uuid = n.gpu_uuid
-    WHERE (CAST(n.cluster_at AS BIGINT) - CAST(n.last_at AS BIGINT)) / 1000.0
+    WHERE (date_part('epoch', n.cluster_at) - date_part('epoch', n.last_at))
             > greatest($lost_s, 3 * n.period_s)
         AND n.replaced_at IS NULL AND n.moved_at IS NULL
         AND coalesce(lower(g.state), '') NOT IN ('retired', 'removed', 'replaced')

@@ -29,7 +29,7 @@ resting AS (
     SELECT t.*, coalesce(t.busy_at, t.first_at) AS idle_since_at
     FROM turned t
     WHERE t.last_at > coalesce(t.busy_at, t.first_at)
-        AND CAST(t.last_at AS BIGINT) + 3000 * t.period_s >= CAST(as_of() AS BIGINT)
+        AND date_part('epoch', t.last_at) + 3 * t.period_s >= date_part('epoch', as_of())
 ),
 observed AS (
     SELECT r.gpu_key, r.mig, sum(r.period_s) AS observed_s
@@ -42,7 +42,7 @@ latest AS (
     SELECT
         r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.gpu_key, r.gpu_model, r.job_id,
         r.mem_used_bytes, r.power_w, r.contradictory, t.last_at, t.idle_since_at,
-        (CAST(t.last_at AS BIGINT) - CAST(t.idle_since_at AS BIGINT)) / 1000.0 AS idle_s
+        (date_part('epoch', t.last_at) - date_part('epoch', t.idle_since_at)) AS idle_s
     FROM read r
     JOIN resting t
         ON t.gpu_key = r.gpu_key AND t.last_at = r.sampled_at

@@ -65,8 +65,8 @@ by_job AS (
 held AS (
     SELECT h.cluster, h.job_id, h.attempt, h.team, h."user",
         sum(
-            (CAST(least(h.ended_at, $until) AS BIGINT)
-                - CAST(greatest(h.started_at, $from) AS BIGINT)) / 3600000.0
+            (date_part('epoch', least(h.ended_at, $until))
+                - date_part('epoch', greatest(h.started_at, $from))) / 3600
             * h.gpus * h.used_ratio
         ) AS gpu_hours_held
     FROM holdings h

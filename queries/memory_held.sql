@@ -8,7 +8,7 @@
 -- most first, then cluster, node, GPU. Hours without a process are NULL where processes were never
 -- read; hours without a job are NULL where no job of the node names its GPUs.
 WITH read AS (
-    SELECT r.*, least(r.period_s, (CAST(r.sampled_at AS BIGINT) - CAST($from AS BIGINT)) / 1000.0)
+    SELECT r.*, least(r.period_s, (date_part('epoch', r.sampled_at) - date_part('epoch', $from)))
         AS covered_s
     FROM gpu_readings r
     WHERE r.sampled_at > $from AND r.sampled_at <= $until

@@ -8,8 +8,8 @@
 WITH held AS (
     SELECT h.cluster, h.job_id, h.attempt,
         sum(
-            (CAST(least(h.ended_at, $until) AS BIGINT)
-                - CAST(greatest(h.started_at, $from) AS BIGINT)) / 3600000.0
+            (date_part('epoch', least(h.ended_at, $until))
+                - date_part('epoch', greatest(h.started_at, $from))) / 3600
             * h.gpus * h.used_ratio
         ) AS gpu_hours
     FROM holdings h

@@ -60,7 +60,7 @@ summed AS (
         min(r.bin) FILTER (WHERE r.below_ratio >= 0.5 - 1e-9) AS p50,
         min(r.bin) FILTER (WHERE r.below_ratio >= 0.75 - 1e-9) AS p75,
         min(r.bin) FILTER (WHERE r.below_ratio >= 0.95 - 1e-9) AS p95,
-        (CAST(max(r.last_at) AS BIGINT) - CAST(min(r.first_at) AS BIGINT)) / 86400000.0 AS days
+        (date_part('epoch', max(r.last_at)) - date_part('epoch', min(r.first_at))) / 86400 AS days
     FROM ranked r
     GROUP BY r.workload, r.gpu_model, r.hours, r.measured
 ),

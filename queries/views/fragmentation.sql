@@ -2,8 +2,8 @@
 -- columns: cluster text, partition text, gpus_installed float64, gpus_down float64,
 --          gpus_held float64, gpus_free float64, largest_free_block float64 [GPU],
 --          node_gpus_max float64 [GPU], nodes_with_free int64, gpus_waiting float64
--- one row per pool. Without an inventory the counts are those of the latest hour and the blocks are
--- NULL: which node is free is not known.
+-- one row per pool. Without an inventory the size of a pool is that of its latest hour and the
+-- blocks are NULL: which node is free is not known.
 WITH pools AS (
     SELECT f.cluster, f."partition",
         sum(f.gpus_installed) AS gpus_installed, sum(f.gpus_down) AS gpus_down,
@@ -18,30 +18,49 @@ last_hour AS (
     FROM capacity_hourly c
     GROUP BY c.cluster, c."partition"
 ),
+last_count AS (
+    SELECT c.cluster, c."partition", c.team, max(c.counted_at) AS counted_at
+    FROM gpu_counts c
+    GROUP BY c.cluster, c."partition", c.team
+),
+asked AS (
+    SELECT h.cluster, h."partition", h.gpus AS held, 0.0 AS waiting
+    FROM holdings h
+    WHERE h.started_at <= as_of() AND h.ended_at >= as_of()
+    UNION ALL
+    SELECT j.cluster, coalesce(j."partition", 'default') AS "partition", 0.0 AS held,
+        j.gpus_requested AS waiting
+    FROM jobs j
+    WHERE j.started_at IS NULL AND j.ended_at IS NULL AND j.submitted_at <= as_of()
+    UNION ALL
+    SELECT c.cluster, coalesce(c."partition", 'default') AS "partition", c.gpus_held AS held,
+        c.gpus_waiting AS waiting
+    FROM gpu_counts c
+    JOIN last_count l
+        ON l.counted_at = c.counted_at AND (l.cluster IS NOT DISTINCT FROM c.cluster)
+        AND (l."partition" IS NOT DISTINCT FROM c."partition")
+        AND (l.team IS NOT DISTINCT FROM c.team)
+),
+asked_pool AS (
+    SELECT a.cluster, a."partition", sum(a.held) AS gpus_held, sum(a.waiting) AS gpus_waiting
+    FROM asked a
+    GROUP BY a.cluster, a."partition"
+),
 counted AS (
     SELECT c.cluster, c."partition", max(c.gpus_installed) AS gpus_installed,
-        max(c.gpus_down) AS gpus_down, max(c.gpus_available) AS gpus_available,
-        coalesce(sum(d.gpus_held), 0) AS gpus_held
+        max(c.gpus_installed - c.gpus_available) AS gpus_down,
+        max(c.gpus_available) AS gpus_available, coalesce(max(a.gpus_held), 0) AS gpus_held
     FROM capacity_hourly c
     JOIN last_hour l
         ON l.hour_started_at = c.hour_started_at AND (l.cluster IS NOT DISTINCT FROM c.cluster)
         AND (l."partition" IS NOT DISTINCT FROM c."partition")
-    LEFT JOIN demand_hourly d
-        ON d.hour_started_at = c.hour_started_at AND (d.cluster IS NOT DISTINCT FROM c.cluster)
-        AND (d."partition" IS NOT DISTINCT FROM c."partition")
+    LEFT JOIN asked_pool a
+        ON (a.cluster IS NOT DISTINCT FROM c.cluster)
+        AND (a."partition" IS NOT DISTINCT FROM c."partition")
     WHERE NOT EXISTS (
         SELECT 1 FROM pools p WHERE coalesce(p.cluster, '') = coalesce(c.cluster, '')
     )
     GROUP BY c.cluster, c."partition"
-),
-last_demand AS (
-    SELECT max(d.hour_started_at) AS hour_started_at FROM demand_hourly d
-),
-waiting AS (
-    SELECT d.cluster, d."partition", sum(d.gpus_waiting) AS gpus_waiting
-    FROM demand_hourly d
-    JOIN last_demand l ON l.hour_started_at = d.hour_started_at
-    GROUP BY d.cluster, d."partition"
 ),
 every AS (
     SELECT p.* FROM pools p
@@ -53,8 +72,8 @@ every AS (
     FROM counted c
 )
 SELECT e.cluster, e."partition", e.gpus_installed, e.gpus_down, e.gpus_held, e.gpus_free,
-    e.largest_free_block, e.node_gpus_max, e.nodes_with_free, w.gpus_waiting
+    e.largest_free_block, e.node_gpus_max, e.nodes_with_free, coalesce(w.gpus_waiting, 0) AS gpus_waiting
 FROM every e
-LEFT JOIN waiting w
+LEFT JOIN asked_pool w
     ON (w.cluster IS NOT DISTINCT FROM e.cluster)
     AND (w."partition" IS NOT DISTINCT FROM e."partition")

@@ -15,12 +15,12 @@ SELECT
     s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig, s.gpu_key,
     s.previous_at AS gap_started_at, s.started_at AS gap_ended_at, 'gap' AS kind
 FROM spaced s
-WHERE CAST(s.started_at AS BIGINT) - CAST(s.previous_at AS BIGINT) >= 1000
+WHERE date_part('epoch', s.started_at) - date_part('epoch', s.previous_at) >= 1
 UNION ALL
 SELECT
     p.cluster, p.node, p.gpu, p.gpu_uuid, p.mig, p.gpu_key,
     coalesce(p.last_sampled_at, p.expected_started_at), p.expected_ended_at,
     CASE WHEN p.last_sampled_at IS NULL THEN 'never' ELSE 'silent' END
 FROM gpu_presence p
-WHERE CAST(p.expected_ended_at AS BIGINT)
-    - CAST(coalesce(p.last_sampled_at, p.expected_started_at) AS BIGINT) >= 1000
+WHERE date_part('epoch', p.expected_ended_at)
+    - date_part('epoch', coalesce(p.last_sampled_at, p.expected_started_at)) >= 1

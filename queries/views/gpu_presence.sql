@@ -41,7 +41,7 @@ SELECT
             THEN f.replaced_at
         WHEN f.moved_at >= f.last_at THEN f.moved_at
         WHEN d.retired_at IS NOT NULL THEN greatest(f.last_at, d.retired_at)
-        WHEN CAST(f.last_at AS BIGINT) + 3000 * f.period_s >= CAST(as_of() AS BIGINT)
+        WHEN date_part('epoch', f.last_at) + 3 * f.period_s >= date_part('epoch', as_of())
             THEN f.last_at
         ELSE greatest(f.last_at, as_of())
     END AS expected_ended_at,

@@ -30,7 +30,9 @@ judged AS (
 SELECT
     j.sampled_at,
     arrow_cast(
-        CAST(j.sampled_at AS BIGINT) - CAST(round(coalesce(j.period_s, 0) * 1000) AS BIGINT),
+        CAST(round(
+            (date_part('epoch', j.sampled_at) - coalesce(j.period_s, 0)) * 1000
+        ) AS BIGINT),
         'Timestamp(Millisecond, Some("UTC"))'
     ) AS started_at,
     coalesce(j.period_s, 0) AS period_s,

@@ -118,7 +118,7 @@ medians AS (
 ),
 held AS (
     SELECT h.cluster, h.job_id, h.attempt,
-        sum((CAST(h.ended_at AS BIGINT) - CAST(h.started_at AS BIGINT)) / 3600000.0 * h.gpus
+        sum((date_part('epoch', h.ended_at) - date_part('epoch', h.started_at)) / 3600 * h.gpus
             * h.used_ratio) AS gpu_hours
     FROM holdings h
     GROUP BY h.cluster, h.job_id, h.attempt
@@ -136,11 +136,12 @@ joined AS (
     SELECT p.*, j."user", j.team, j.project, coalesce(j.workload, 'unlabelled') AS workload,
         j."partition", m.util_p50, h.gpu_hours AS gpu_hours_held,
         p.weight_s / 3600 AS gpu_hours_observed,
-        least(p.weight_s / 3600 / nullif(h.gpu_hours, 0), 1) AS coverage_ratio,
+        CASE WHEN h.gpu_hours > 0 THEN least(p.weight_s / 3600 / h.gpu_hours, 1) END
+            AS coverage_ratio,
         CASE WHEN p.busy_at IS NULL THEN NULL
-            ELSE (CAST(p.last_at AS BIGINT) - CAST(p.busy_at AS BIGINT)) / 3600000.0
+            ELSE (date_part('epoch', p.last_at) - date_part('epoch', p.busy_at)) / 3600
         END AS idle_tail_hours,
-        (CAST(p.last_at AS BIGINT) - CAST(p.first_at AS BIGINT)) / 3600000.0 AS span_hours,
+        (date_part('epoch', p.last_at) - date_part('epoch', p.first_at)) / 3600 AS span_hours,
         CASE
             WHEN u.p25_working IS NULL THEN u.p25_other
             WHEN u.p25_other IS NULL THEN u.p25_working
