@@ -26,11 +26,11 @@ demand AS (
     GROUP BY d.cluster, d."partition", local_week(d.hour_started_at)
 ),
 sampled AS (
-    SELECT r.cluster, r.node, r.gpu_uuid, local_week(r.sampled_at) AS week_started_at,
+    SELECT r.cluster, r.node, r.gpu_uuid, local_week(r.started_at) AS week_started_at,
         sum(r.period_s) AS observed_s, sum(r.period_s * r.activity_ratio) AS busy_s
     FROM gpu_readings r
-    WHERE r.activity_ratio IS NOT NULL AND r.sampled_at >= $from AND r.sampled_at < $until
-    GROUP BY r.cluster, r.node, r.gpu_uuid, local_week(r.sampled_at)
+    WHERE r.activity_ratio IS NOT NULL AND r.sampled_at > $from AND r.sampled_at <= $until
+    GROUP BY r.cluster, r.node, r.gpu_uuid, local_week(r.started_at)
 ),
 busy AS (
     SELECT s.cluster, coalesce(g."partition", n."partition", 'default') AS "partition",

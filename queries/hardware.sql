@@ -3,7 +3,8 @@
 -- columns:    cluster text, node text, gpu int16, gpu_uuid text, gpu_model text, problem text,
 --             occurrences int64, hours float64 [h], worst float64, unit text,
 --             first_seen_at timestamp, last_seen_at timestamp, reason text
--- one row per GPU and problem in [$from, $until); ordered by severity (lost, ecc-uncorrected, xid,
+-- one row per GPU and problem; readings after $from up to $until, as each stands for the time
+-- before it. Ordered by severity (lost, ecc-uncorrected, xid,
 -- hardware-slowdown, thermal-throttle, hot, ecc-corrected, state), then last_seen_at (latest first),
 -- cluster, node, GPU. occurrences: readings (hot, throttled), errors (ECC) or times a new Xid was
 -- told. A counter that falls was reset, and counts from 0. hours: time covered by those readings.
@@ -18,7 +19,7 @@ WITH read AS (
         lag(s.ecc_uncorrected_total) OVER each AS uncorrected_before,
         lag(s.xid) OVER each AS xid_before
     FROM samples s
-    WHERE s.sampled_at >= $from AND s.sampled_at < $until
+    WHERE s.sampled_at <= $until
     WINDOW each AS (
         PARTITION BY coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)), s.mig ORDER BY s.sampled_at
     )
@@ -31,6 +32,7 @@ stepped AS (
         CASE WHEN r.uncorrected < r.uncorrected_before THEN r.uncorrected
             ELSE r.uncorrected - r.uncorrected_before END AS uncorrected_new
     FROM read r
+    WHERE r.sampled_at > $from
 ),
 seen AS (
     SELECT r.*, 'hot' AS problem, 1 AS occurrences, r.temp_c AS worst
@@ -55,6 +57,7 @@ last_reading AS (
     SELECT r.cluster, r.node, r.gpu, r.gpu_uuid, max(r.gpu_model) AS gpu_model,
         max(r.sampled_at) AS last_at, avg(r.period_s) AS period_s
     FROM read r
+    WHERE r.sampled_at > $from
     GROUP BY r.cluster, r.node, r.gpu, r.gpu_uuid
 ),
 newest AS (

@@ -29,7 +29,7 @@ read AS (
     LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
     WHERE s.job_id IS NOT NULL
         AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) IS NOT NULL
-        AND s.sampled_at >= $from AND s.sampled_at < $until
+        AND s.sampled_at > $from AND s.sampled_at <= $until
 ),
 run AS (
     SELECT r.*,

@@ -15,7 +15,7 @@ SELECT
     h.coverage_ratio, h.util_mean_ratio, h.util_p50_ratio, h.mem_used_ratio, h.cpu_util_ratio,
     h.first_sampled_at, h.last_sampled_at, h.reason
 FROM job_health h
-WHERE h.first_sampled_at < $until AND h.last_sampled_at >= $from
+WHERE h.first_sampled_at <= $until AND h.last_sampled_at >= $from
 ORDER BY
     CASE h.verdict WHEN 'failing-hardware' THEN 0 WHEN 'hot' THEN 1 WHEN 'idle-held' THEN 2
         WHEN 'memory-only' THEN 3 WHEN 'unbalanced' THEN 4 WHEN 'starved-of-data' THEN 5

@@ -4,7 +4,7 @@
 --             gpu_hours_no_process float64 [GPU·h], gpu_hours_no_job float64 [GPU·h],
 --             gpu_hours_observed float64 [GPU·h], mem_used_bytes_max int64 [B],
 --             first_seen_at timestamp, last_seen_at timestamp, held_now boolean, reason text
--- one row per GPU with more than $held_bytes held by nobody in [$from, $until); ordered by the hours,
+-- one row per GPU with more than $held_bytes held by nobody in ($from, $until]; ordered by the hours,
 -- most first, then cluster, node, GPU. Hours without a process are NULL where processes were never
 -- read; hours without a job are NULL where no job of the node names its GPUs.
 WITH read AS (

@@ -1,10 +1,10 @@
--- Readings that cannot be what they say: full utilisation of an empty, resting board; memory without
--- a process on a busy one; the same reading again and again while the driver hangs.
+-- Readings that cannot be what they say, such as full utilisation of an empty, resting board.
 -- parameters: $from timestamp, $until timestamp, $repeats int64 = 10
 -- columns:    kind text, cluster text, node text, gpu int16, gpu_uuid text, mig int16,
 --             gpu_model text, readings int64, gpu_hours float64 [GPU·h], first_seen_at timestamp,
 --             last_seen_at timestamp, reason text
--- one row per GPU and kind in [$from, $until); ordered by kind, gpu_hours (most first), cluster,
+-- one row per GPU and kind; readings after $from up to $until, as each stands for the time before
+-- it. Ordered by kind, gpu_hours (most first), cluster,
 -- node, GPU. kind: busy-but-empty (counted as idle everywhere), memory-without-process, and repeated:
 -- $repeats or more equal readings in a row of an energy counter that stands still under power, or,
 -- without a counter, of power and temperature to the last digit.
@@ -21,7 +21,7 @@ WITH read AS (
         lag(s.gpu_util_ratio) OVER each AS util_before_ratio,
         s.gpu_util_ratio
     FROM samples s
-    WHERE s.sampled_at >= $from AND s.sampled_at < $until
+    WHERE s.sampled_at > $from AND s.sampled_at <= $until
     WINDOW each AS (
         PARTITION BY coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)), s.mig ORDER BY s.sampled_at
     )
@@ -59,7 +59,7 @@ found AS (
     SELECT 'busy-but-empty' AS kind, g.cluster, g.node, g.gpu, g.gpu_uuid, g.mig, g.gpu_model,
         1 AS readings, g.period_s AS seconds, g.sampled_at AS first_at, g.sampled_at AS last_at
     FROM gpu_readings g
-    WHERE g.contradictory AND g.sampled_at >= $from AND g.sampled_at < $until
+    WHERE g.contradictory AND g.sampled_at > $from AND g.sampled_at <= $until
     UNION ALL
     SELECT 'memory-without-process', r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.gpu_model,
         1 AS readings, r.period_s AS seconds, r.sampled_at AS first_at, r.sampled_at AS last_at
