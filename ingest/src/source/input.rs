@@ -200,9 +200,8 @@ impl Lines {
     /// What the file or the decompressor answers, e.g. for a gzip file that was cut.
     pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
-        let kept = (&mut self.reader)
-            .take(LINE_BYTES_MAX as u64)
-            .read_until(b'\n', &mut self.buffer)?;
+        let kept =
+            (&mut self.reader).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut self.buffer)?;
         if kept == 0 {
             return Ok(None);
         }

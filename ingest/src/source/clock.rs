@@ -1,0 +1,403 @@
+//! Instants as logs print them: with a zone, with an abbreviation, or as bare local time.
+//!
+//! A local time is resolved in the zone that the user gave. An hour that clocks skip is no
+//! instant. An hour that happens twice is resolved by the abbreviation printed with it, else by
+//! order: a log that runs through the change is followed from reading to reading. One that
+//! begins inside the doubled hour cannot be told, and is kept aside.
+
+use chrono::{DateTime, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeZone};
+use chrono_tz::{OffsetName, Tz};
+
+/// An instant as printed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Stamp {
+    /// Milliseconds since 1970, UTC.
+    Utc(i64),
+    /// Wall clock, with the abbreviation of its zone where one was printed.
+    Local(NaiveDateTime, Option<String>),
+}
+
+/// Why a local time is no instant.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fault {
+    /// No zone was given.
+    NoZone,
+    /// It never was, or happened twice; in words.
+    Unclear(String),
+}
+
+/// Resolves local times, one file after the other in the order of its lines.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    zone: Option<Tz>,
+    offset_ms: Option<i64>,
+    last_ms: Option<i64>,
+    quarter: Option<(i64, i64)>,
+    told_day: Option<NaiveDate>,
+    notice: Option<String>,
+}
+
+/// How far before the last reading the next may lie and still be in order: GPUs of one block
+/// are read one after the other.
+const DISORDER_MS: i64 = 60_000;
+/// How long before a doubled hour the last reading may lie to say which of the two it is.
+const ANCHOR_MS: i64 = 2 * 3_600_000;
+const QUARTER_MS: i64 = 900_000;
+
+impl Clock {
+    pub(crate) fn new(zone: Option<Tz>) -> Self {
+        Self { zone, offset_ms: None, last_ms: None, quarter: None, told_day: None, notice: None }
+    }
+
+    /// Takes the offset from UTC from a local time and the instant at which it was printed, to a
+    /// quarter of an hour. Only used where no zone was given.
+    pub(crate) fn learn(&mut self, local: NaiveDateTime, printed_at_ms: i64) {
+        let apart = local.and_utc().timestamp_millis() - printed_at_ms;
+        let offset = (apart + QUARTER_MS / 2).div_euclid(QUARTER_MS) * QUARTER_MS;
+        if self.zone.is_none() && offset.abs() <= 14 * 3_600_000 {
+            self.offset_ms.get_or_insert(offset);
+        }
+    }
+
+    /// Whether a local time cannot be resolved yet.
+    pub(crate) fn lost(&self) -> bool {
+        self.zone.is_none() && self.offset_ms.is_none()
+    }
+
+    /// What is worth telling about the last resolution, once.
+    pub(crate) fn notice(&mut self) -> Option<String> {
+        self.notice.take()
+    }
+
+    /// Milliseconds since 1970, UTC.
+    pub(crate) fn resolve(&mut self, stamp: &Stamp) -> Result<i64, Fault> {
+        let resolved = match stamp {
+            Stamp::Utc(ms) => *ms,
+            Stamp::Local(local, name) => self.local(*local, name.as_deref())?,
+        };
+        self.last_ms = Some(resolved);
+        Ok(resolved)
+    }
+
+    fn local(&mut self, local: NaiveDateTime, name: Option<&str>) -> Result<i64, Fault> {
+        let wall = local.and_utc().timestamp_millis();
+        let Some(zone) = self.zone else {
+            return self.offset_ms.map(|offset| wall - offset).ok_or(Fault::NoZone);
+        };
+        // No zone changes its offset inside a quarter of an hour of its clock.
+        let quarter = wall.div_euclid(QUARTER_MS);
+        if let Some((known, offset)) = self.quarter
+            && known == quarter
+        {
+            return Ok(wall - offset);
+        }
+        match zone.from_local_datetime(&local) {
+            MappedLocalTime::Single(at) => {
+                let at = at.timestamp_millis();
+                self.quarter = Some((quarter, wall - at));
+                Ok(at)
+            }
+            MappedLocalTime::Ambiguous(one, other) => self.twice(local, zone, name, [one, other]),
+            MappedLocalTime::None => Err(Fault::Unclear(format!(
+                "`{local}` never was in `{zone}`: clocks went forward over it"
+            ))),
+        }
+    }
+
+    fn twice(
+        &mut self,
+        local: NaiveDateTime,
+        zone: Tz,
+        name: Option<&str>,
+        mut both: [DateTime<Tz>; 2],
+    ) -> Result<i64, Fault> {
+        both.sort();
+        let named = |at: &&DateTime<Tz>| name.is_some() && at.offset().abbreviation() == name;
+        if let Some(at) = both.iter().find(named) {
+            return Ok(at.timestamp_millis());
+        }
+        let [first, second] = both.map(|at| at.timestamp_millis());
+        let anchor = self.last_ms.filter(|last| first - last <= ANCHOR_MS);
+        let Some(last) = anchor else {
+            return Err(Fault::Unclear(format!(
+                "`{local}` happens twice in `{zone}` and no earlier reading says which it is"
+            )));
+        };
+        let day = local.date();
+        if self.told_day.replace(day) != Some(day) {
+            let offsets = both.map(|at| at.offset().fix().to_string());
+            self.notice = Some(format!(
+                "local times around `{local}` happen twice in `{zone}`: told apart by their \
+                 order, offset {} first, then {}",
+                offsets[0], offsets[1]
+            ));
+        }
+        Ok(if first >= last - DISORDER_MS { first } else { second })
+    }
+}
+
+/// Reads an instant in any form that drivers and `date` print: `2026/07/14 09:00:27.792`,
+/// ISO 8601 with or without offset, `Fri Aug  4 11:44:30 2023`, `Mon Nov 30 04:10:56 UTC 2026`,
+/// `Mon 30 Nov 2026 04:10:56 PM CET`, `2026年 11月 30日 星期一 04:10:56 CST`, epoch seconds,
+/// milliseconds or nanoseconds. Decoration around it (`=== ... ===`, `# ...`) is passed over.
+pub(crate) fn stamp(text: &str) -> Option<Stamp> {
+    let text = text.trim();
+    let mark = |c: char| matches!(c, '#' | '=' | '*' | '-' | '[' | ']' | '"' | '>') || c == ' ';
+    let text = text.trim_matches(mark);
+    // A `date` in any locale fits in this; longer text is no stamp.
+    if text.len() < 10 || text.len() > 64 {
+        return None;
+    }
+    slashed(text).or_else(|| epoch(text)).or_else(|| iso(text)).or_else(|| spelled(text))
+}
+
+/// The common case, by hand: `2026/07/14 09:00:27.792`, also with `-` and `T`.
+fn slashed(text: &str) -> Option<Stamp> {
+    let b = text.as_bytes();
+    let shape = b.len() >= 19
+        && matches!((b[4], b[7]), (b'/', b'/') | (b'-', b'-'))
+        && matches!(b[10], b' ' | b'T')
+        && b[13] == b':'
+        && b[16] == b':';
+    if !shape {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| -> Option<u32> {
+        b[range].iter().try_fold(0, |sum, digit| {
+            digit.is_ascii_digit().then(|| sum * 10 + u32::from(digit - b'0'))
+        })
+    };
+    let date =
+        NaiveDate::from_ymd_opt(i32::try_from(number(0..4)?).ok()?, number(5..7)?, number(8..10)?)?;
+    let mut millis = 0;
+    if b.len() > 19 {
+        let digits = &b[20..];
+        if !matches!(b[19], b'.' | b',') || digits.is_empty() || digits.len() > 9 {
+            return None;
+        }
+        for place in 0..3 {
+            let digit = digits.get(place).copied().unwrap_or(b'0');
+            millis = millis * 10 + u32::from(digit.is_ascii_digit().then(|| digit - b'0')?);
+        }
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+    }
+    let time =
+        NaiveTime::from_hms_milli_opt(number(11..13)?, number(14..16)?, number(17..19)?, millis)?;
+    Some(Stamp::Local(date.and_time(time), None))
+}
+
+fn epoch(text: &str) -> Option<Stamp> {
+    if !text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return None;
+    }
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let number: i64 = whole.parse().ok()?;
+    let ms = match whole.len() {
+        10 => {
+            let millis = format!("{:0<3.3}", fraction);
+            number.checked_mul(1000)? + millis.parse::<i64>().ok()?
+        }
+        13 => number,
+        16 => number / 1000,
+        19 => number / 1_000_000,
+        _ => return None,
+    };
+    Some(Stamp::Utc(ms))
+}
+
+fn iso(text: &str) -> Option<Stamp> {
+    if !text.as_bytes()[0].is_ascii_digit() {
+        return None;
+    }
+    let zoned =
+        text.replacen(' ', "T", 1).replace([' ', ','], if text.contains(',') { "." } else { "" });
+    let forms = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y/%m/%dT%H:%M:%S%.f%#z"];
+    let parsed = forms.iter().find_map(|form| DateTime::parse_from_str(&zoned, form).ok());
+    if let Some(at) = parsed {
+        return Some(Stamp::Utc(at.timestamp_millis()));
+    }
+    // `2026-11-30 04:10:56 UTC`
+    let (stamp, zone) = text.rsplit_once(' ')?;
+    match slashed(stamp)? {
+        Stamp::Local(local, _) if word(zone) => Some(named(local, zone)),
+        _ => None,
+    }
+}
+
+/// A date in words: month, day, year and time in any order, weekday and zone beside them.
+fn spelled(text: &str) -> Option<Stamp> {
+    let (mut month, mut day, mut year, mut time, mut zone) = (None, None, None, None, None);
+    let mut afternoon = None;
+    for token in text.split([' ', ',']).filter(|token| !token.is_empty()) {
+        if token.contains(':') && time.is_none() {
+            time = Some(clock_time(token)?);
+        } else if let Some(number) = month_named(token) {
+            month = month.or(Some(number));
+        } else if let Some(number) = token.strip_suffix('年') {
+            year = Some(number.parse().ok()?);
+        } else if let Some(number) = token.strip_suffix('月') {
+            month = Some(number.parse().ok()?);
+        } else if let Some(number) = token.strip_suffix('日') {
+            day = Some(number.parse().ok()?);
+        } else if token.bytes().all(|b| b.is_ascii_digit()) {
+            let number: i32 = token.parse().ok()?;
+            if number >= 1970 && year.is_none() {
+                year = Some(number);
+            } else if day.is_none() {
+                day = Some(u32::try_from(number).ok()?);
+            } else {
+                return None;
+            }
+        } else if matches!(token, "AM" | "am" | "上午") {
+            afternoon = Some(false);
+        } else if matches!(token, "PM" | "pm" | "下午") {
+            afternoon = Some(true);
+        } else if time.is_some() && (word(token) || token.starts_with(['+', '-'])) {
+            zone = zone.or(Some(token));
+        } else if !weekday(token) {
+            return None;
+        }
+    }
+    let mut time: NaiveTime = time?;
+    if let Some(afternoon) = afternoon {
+        use chrono::Timelike;
+        let hour = time.hour() % 12 + if afternoon { 12 } else { 0 };
+        time = time.with_hour(hour)?;
+    }
+    let local = NaiveDate::from_ymd_opt(year?, month?, day?)?.and_time(time);
+    Some(match zone {
+        Some(zone) => named(local, zone),
+        None => Stamp::Local(local, None),
+    })
+}
+
+fn clock_time(token: &str) -> Option<NaiveTime> {
+    NaiveTime::parse_from_str(token, "%H:%M:%S%.f").ok()
+}
+
+fn month_named(token: &str) -> Option<u32> {
+    const MONTHS: [&str; 12] =
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let start = token.get(..3)?.to_ascii_lowercase();
+    let number = MONTHS.iter().position(|month| *month == start)?;
+    token.bytes().all(|b| b.is_ascii_alphabetic()).then_some(number as u32 + 1)
+}
+
+fn weekday(token: &str) -> bool {
+    const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    let start = token.get(..3).unwrap_or("").to_ascii_lowercase();
+    DAYS.contains(&start.as_str()) || token.starts_with("星期") || token.starts_with('周')
+}
+
+fn word(token: &str) -> bool {
+    (1..=5).contains(&token.len()) && token.bytes().all(|b| b.is_ascii_uppercase())
+}
+
+fn named(local: NaiveDateTime, zone: &str) -> Stamp {
+    if matches!(zone, "UTC" | "GMT" | "Z") {
+        return Stamp::Utc(local.and_utc().timestamp_millis());
+    }
+    let offset = format!("{}{zone}", local.format("%Y-%m-%dT%H:%M:%S%.f"));
+    match DateTime::parse_from_str(&offset, "%Y-%m-%dT%H:%M:%S%.f%#z") {
+        Ok(at) => Stamp::Utc(at.timestamp_millis()),
+        Err(_) => Stamp::Local(local, Some(zone.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn utc(text: &str) -> i64 {
+        DateTime::parse_from_rfc3339(text).unwrap().timestamp_millis()
+    }
+
+    fn at(clock: &mut Clock, text: &str) -> Result<i64, Fault> {
+        clock.resolve(&stamp(text).unwrap())
+    }
+
+    #[test]
+    fn every_common_print_of_an_instant_is_read() {
+        // Breaks when the `date` of some locale is taken for text.
+        let instant = utc("2026-11-30T04:10:56Z");
+        for text in [
+            "Mon Nov 30 04:10:56 UTC 2026",
+            "Mon 30 Nov 2026 04:10:56 AM UTC",
+            "2026-11-30T04:10:56Z",
+            "2026-11-30T05:10:56+01:00",
+            "2026-11-30T05:10:56+0100",
+            "2026-11-30 05:10:56 +0100",
+            "2026-11-30 04:10:56 UTC",
+            "2026-11-30T04:10:56,000000000+00:00",
+            "Mon, 30 Nov 2026 05:10:56 +0100",
+            "1796011856",
+            "1796011856.000",
+            "1796011856000",
+            "1796011856000000000",
+            "=== Mon Nov 30 04:10:56 UTC 2026 ===",
+            "2026年 11月 30日 星期一 04:10:56 UTC",
+        ] {
+            assert_eq!(stamp(text), Some(Stamp::Utc(instant)), "{text}");
+        }
+        for text in ["Mon Nov 30 04:10:56 2026", "2026/11/30 04:10:56.000", "2026-11-30 04:10:56"] {
+            assert_eq!(Clock::new(Some(Tz::UTC)).resolve(&stamp(text).unwrap()), Ok(instant));
+        }
+        for text in ["index, name", "GPU-df6e7a7c-7314", "No devices were found", "100 %, 631.95"] {
+            assert_eq!(stamp(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_doubled_hour_is_told_by_order_and_said_once() {
+        // Breaks when the second 01:30 of the night is stored as the first (case 4).
+        let mut clock = Clock::new(Some(Tz::America__Los_Angeles));
+        assert_eq!(at(&mut clock, "2026/11/01 00:50:00.000"), Ok(utc("2026-11-01T07:50:00Z")));
+        assert_eq!(at(&mut clock, "2026/11/01 01:30:00.000"), Ok(utc("2026-11-01T08:30:00Z")));
+        assert!(clock.notice().unwrap().contains("happen twice"));
+        assert_eq!(at(&mut clock, "2026/11/01 01:10:00.000"), Ok(utc("2026-11-01T09:10:00Z")));
+        assert_eq!(at(&mut clock, "2026/11/01 01:30:00.000"), Ok(utc("2026-11-01T09:30:00Z")));
+        assert_eq!(at(&mut clock, "2026/11/01 02:00:00.000"), Ok(utc("2026-11-01T10:00:00Z")));
+        assert_eq!(clock.notice(), None);
+
+        let mut fresh = Clock::new(Some(Tz::America__Los_Angeles));
+        let unclear = at(&mut fresh, "2026/11/01 01:30:00.000");
+        assert!(matches!(unclear, Err(Fault::Unclear(why)) if why.contains("happens twice")));
+        let named = at(&mut fresh, "Sun Nov  1 01:30:00 PST 2026");
+        assert_eq!(named, Ok(utc("2026-11-01T09:30:00Z")));
+    }
+
+    #[test]
+    fn a_skipped_hour_is_no_instant_and_a_missing_zone_is_asked_for() {
+        // Breaks when a time that never was is moved somewhere.
+        let mut clock = Clock::new(Some(Tz::America__Los_Angeles));
+        let never = at(&mut clock, "2026/03/08 02:30:00.000");
+        assert!(matches!(never, Err(Fault::Unclear(why)) if why.contains("never was")));
+        assert_eq!(at(&mut Clock::new(None), "2026/03/08 02:30:00.000"), Err(Fault::NoZone));
+    }
+
+    #[test]
+    fn an_offset_is_learnt_from_a_known_instant() {
+        // Breaks when a capture with its collection time still needs a zone.
+        let mut clock = Clock::new(None);
+        let Some(Stamp::Local(local, _)) = stamp("2026/08/12 21:53:45.370") else { panic!() };
+        clock.learn(local, utc("2026-08-12T19:53:44Z"));
+        let got = at(&mut clock, "2026/08/12 21:54:00.311");
+        assert_eq!(got, Ok(utc("2026-08-12T19:54:00.311Z")));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,70}", number in "[0-9:/. A-Z年月日+-]{8,40}") {
+            // Breaks when a stamp is cut inside a character or a number overflows.
+            for text in [text, number] {
+                if let Some(stamp) = stamp(&text) {
+                    let _ = Clock::new(Some(Tz::Asia__Kolkata)).resolve(&stamp);
+                }
+            }
+        }
+    }
+}
