@@ -8,13 +8,14 @@
 -- one row per team and user with GPUs held in [$from, $until); ordered by gpu_hours_idle, most
 -- first, then team and user. Idle: activity below $idle_util_ratio for $sustained_s seconds or more
 -- at a stretch. idle_ratio is idle / observed, coverage_ratio observed / held; both, and the idle
--- hours, are NULL where nothing was observed. cost_idle is NULL where a GPU has no price.
+-- hours, are NULL where nothing was observed. cost_idle is NULL where a GPU has no price: the
+-- inventory's, else the configured one, by the hour or written off over 730.5 hours a month.
 WITH idle_power AS (
     SELECT s.gpu_model, min(s.power_w) AS idle_power_w FROM samples s GROUP BY s.gpu_model
 ),
 read AS (
     SELECT
-        s.cluster, s.job_id, s.attempt, s.gpu_uuid, s.mig, s.sampled_at,
+        s.cluster, s.job_id, s.attempt, s.gpu_uuid, s.gpu_model, s.mig, s.sampled_at,
         coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
         coalesce(s.period_s, 0) AS period_s,
         coalesce(s.period_s, 0) * s.share_ratio AS held_s,
@@ -40,7 +41,7 @@ run AS (
     FROM read r
 ),
 stretch AS (
-    SELECT r.cluster, r.job_id, r.attempt, r.gpu_uuid, r.run_id,
+    SELECT r.cluster, r.job_id, r.attempt, r.gpu_uuid, r.run_id, max(r.gpu_model) AS gpu_model,
         sum(r.held_s) AS held_s,
         coalesce(sum(r.period_s) FILTER (WHERE r.busy = 0), 0) AS idle_run_s,
         coalesce(sum(r.held_s) FILTER (WHERE r.busy = 0), 0) AS idle_s
@@ -48,7 +49,14 @@ stretch AS (
     GROUP BY r.cluster, r.job_id, r.attempt, r.gpu_uuid, r.gpu_key, r.mig, r.run_id
 ),
 priced AS (
-    SELECT t.*, g.price_per_hour,
+    SELECT t.*,
+        coalesce(
+            g.price_per_hour,
+            price_per_hour(t.gpu_model),
+            coalesce(g.purchase_price, purchase_price(t.gpu_model))
+                / nullif(coalesce(g.depreciation_months, depreciation_months(t.gpu_model)), 0)
+                / 730.5
+        ) AS hourly_price,
         CASE WHEN t.idle_s > 0 AND t.idle_run_s >= $sustained_s THEN t.idle_s ELSE 0 END AS counted_s
     FROM stretch t
     LEFT JOIN gpus g ON g.gpu_uuid = t.gpu_uuid
@@ -57,8 +65,8 @@ by_job AS (
     SELECT p.cluster, p.job_id, p.attempt,
         sum(p.held_s) / 3600 AS gpu_hours_observed,
         sum(p.counted_s) / 3600 AS gpu_hours_idle,
-        CASE WHEN count(*) FILTER (WHERE p.counted_s > 0 AND p.price_per_hour IS NULL) = 0
-            THEN coalesce(sum(p.counted_s / 3600 * p.price_per_hour), 0) END AS cost_idle
+        CASE WHEN count(*) FILTER (WHERE p.counted_s > 0 AND p.hourly_price IS NULL) = 0
+            THEN coalesce(sum(p.counted_s / 3600 * p.hourly_price), 0) END AS cost_idle
     FROM priced p
     GROUP BY p.cluster, p.job_id, p.attempt
 ),

@@ -23,7 +23,8 @@ held_readings AS (
     FROM read r
     JOIN held h ON h.gpu_uuid = r.gpu_uuid
     WHERE r.mem_used_bytes > $held_bytes
-        AND r.sampled_at > h.started_at AND r.sampled_at <= h.ended_at
+        AND r.sampled_at >= h.started_at
+        AND (r.sampled_at < h.ended_at OR h.ended_at >= as_of())
 ),
 named AS (
     SELECT DISTINCT h.node FROM holdings h WHERE h.gpu_uuid IS NOT NULL
