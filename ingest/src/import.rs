@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::datatypes::TimestampMillisecondType;
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::batch::{Notice, Output, Reject};
@@ -267,7 +267,7 @@ impl Import {
             if let Some(values) = rows.column_by_name(column)
                 && let Ok(values) = arrow::compute::cast(values, &crate::schema::instant())
             {
-                let values = values.as_primitive::<TimestampMicrosecondType>();
+                let values = values.as_primitive::<TimestampMillisecondType>();
                 self.summary.note_span(&extent(values));
             }
         }
@@ -290,12 +290,12 @@ type Span = Option<(DateTime<Utc>, DateTime<Utc>)>;
 
 fn span(table: Table, rows: &RecordBatch) -> Span {
     let column = rows.column_by_name(table.partitioned_by()?)?;
-    extent(column.as_primitive::<TimestampMicrosecondType>())
+    extent(column.as_primitive::<TimestampMillisecondType>())
 }
 
-fn extent(values: &arrow::array::TimestampMicrosecondArray) -> Span {
+fn extent(values: &arrow::array::TimestampMillisecondArray) -> Span {
     let (low, high) = (arrow::compute::min(values)?, arrow::compute::max(values)?);
-    Some((DateTime::from_timestamp_micros(low)?, DateTime::from_timestamp_micros(high)?))
+    Some((DateTime::from_timestamp_millis(low)?, DateTime::from_timestamp_millis(high)?))
 }
 
 #[cfg(test)]

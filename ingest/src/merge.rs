@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array, new_null_array};
 use arrow::compute::{cast, concat_batches, take_record_batch};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::datatypes::TimestampMillisecondType;
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, Rows, SortField};
 
@@ -90,8 +90,8 @@ fn latest(all: &RecordBatch, groups: &[&[u32]]) -> Result<RecordBatch, ArrowErro
         let pick = |group: &&[u32]| -> u32 {
             let seen = group.iter().copied().filter(|row| column.is_valid(*row as usize));
             let chosen = match (field.name().as_str(), field.data_type() == &instant()) {
-                ("first_seen_at", true) => seen.min_by_key(|row| micros(column, *row)),
-                ("last_seen_at", true) => seen.max_by_key(|row| micros(column, *row)),
+                ("first_seen_at", true) => seen.min_by_key(|row| millis(column, *row)),
+                ("last_seen_at", true) => seen.max_by_key(|row| millis(column, *row)),
                 _ => seen.last(),
             };
             chosen.unwrap_or(group[0])
@@ -102,8 +102,8 @@ fn latest(all: &RecordBatch, groups: &[&[u32]]) -> Result<RecordBatch, ArrowErro
     RecordBatch::try_new(schema, columns)
 }
 
-fn micros(column: &ArrayRef, row: u32) -> i64 {
-    column.as_primitive::<TimestampMicrosecondType>().value(row as usize)
+fn millis(column: &ArrayRef, row: u32) -> i64 {
+    column.as_primitive::<TimestampMillisecondType>().value(row as usize)
 }
 
 /// Sorts rows as a file of `table` holds them; equal sort keys are put apart by the row key.
@@ -121,13 +121,13 @@ pub(crate) fn sorted(table: Table, rows: &RecordBatch) -> Result<RecordBatch, Ar
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Float64Array, StringArray, TimestampMicrosecondArray};
+    use arrow::array::{Float64Array, StringArray, TimestampMillisecondArray};
 
     use super::*;
 
     fn jobs(rows: &[(&str, Option<i64>, Option<i64>)]) -> RecordBatch {
         let at = |values: Vec<Option<i64>>| {
-            Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC")) as ArrayRef
+            Arc::new(TimestampMillisecondArray::from(values).with_timezone("UTC")) as ArrayRef
         };
         let batch = RecordBatch::try_from_iter([
             (
@@ -147,13 +147,13 @@ mod tests {
         assert_eq!((merged.rows.num_rows(), merged.added, merged.duplicates), (2, 0, 1));
         let ended = merged.rows.column_by_name("ended_at").unwrap();
         let started = merged.rows.column_by_name("started_at").unwrap();
-        assert_eq!((micros(started, 0), micros(ended, 0)), (10, 99));
+        assert_eq!((millis(started, 0), millis(ended, 0)), (10, 99));
     }
 
     #[test]
     fn a_reading_is_seen_once_and_the_first_stays() {
         let reading = |power: f64| {
-            let at = TimestampMicrosecondArray::from(vec![5]).with_timezone("UTC");
+            let at = TimestampMillisecondArray::from(vec![5]).with_timezone("UTC");
             let batch = RecordBatch::try_from_iter([
                 ("sampled_at", Arc::new(at) as ArrayRef),
                 ("power_w", Arc::new(Float64Array::from(vec![power])) as ArrayRef),

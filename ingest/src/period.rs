@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::datatypes::TimestampMillisecondType;
 use arrow::error::ArrowError;
 
 use crate::merge::comparable;
@@ -20,7 +20,7 @@ pub const HOLD_INTERVALS: f64 = 3.0;
 /// Sampling interval of a series of which nothing else tells it, in seconds.
 pub const INTERVAL_S: f64 = 30.0;
 
-/// Last reading of each series: key bytes to instant in microseconds.
+/// Last reading of each series: key bytes to instant in milliseconds.
 pub(crate) type Tails = HashMap<Vec<u8>, i64>;
 
 /// A stretch in which a series has no reading.
@@ -48,7 +48,7 @@ pub(crate) fn tails(table: Table, rows: &RecordBatch) -> Result<Tails, ArrowErro
 fn instants(table: Table, rows: &RecordBatch) -> Vec<i64> {
     let name = table.partitioned_by().expect("only partitioned tables hold readings");
     let column = rows.column_by_name(name).expect("the schema holds it");
-    column.as_primitive::<TimestampMicrosecondType>().values().to_vec()
+    column.as_primitive::<TimestampMillisecondType>().values().to_vec()
 }
 
 /// Fills `period_s` of rows sorted by series and instant; `before` holds the last reading of each
@@ -107,20 +107,20 @@ fn spacing(instants: &[i64]) -> Option<f64> {
     Some(seconds(*median)).filter(|s| *s > 0.0)
 }
 
-fn seconds(micros: i64) -> f64 {
-    micros as f64 / 1e6
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1e3
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::TimestampMicrosecondArray;
+    use arrow::array::TimestampMillisecondArray;
 
     use super::*;
     use crate::merge::conform;
 
     fn readings(seconds: &[i64]) -> RecordBatch {
-        let at: Vec<i64> = seconds.iter().map(|s| s * 1_000_000).collect();
-        let at = TimestampMicrosecondArray::from(at).with_timezone("UTC");
+        let at: Vec<i64> = seconds.iter().map(|s| s * 1_000).collect();
+        let at = TimestampMillisecondArray::from(at).with_timezone("UTC");
         let batch = RecordBatch::try_from_iter([("sampled_at", Arc::new(at) as ArrayRef)]);
         conform(Table::Samples, &batch.unwrap()).unwrap()
     }

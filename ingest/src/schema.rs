@@ -1,6 +1,6 @@
 //! The tables of the store: columns, keys, partitions and sort order.
 //!
-//! Every instant is `Timestamp(µs, UTC)` and ends in `_at`; a share is 0-1 and ends in `_ratio`;
+//! Every instant is `Timestamp(ms, UTC)` and ends in `_at`; a share is 0-1 and ends in `_ratio`;
 //! any other number carries its unit. A measurement that is not available is NULL, never 0.
 
 use std::fmt;
@@ -131,10 +131,10 @@ impl FromStr for Table {
     }
 }
 
-/// `Timestamp(µs, UTC)`, the type of every instant: Delta knows no coarser one.
+/// `Timestamp(ms, UTC)`, the type of every instant; files hold µs, the only unit of Delta.
 #[must_use]
 pub fn instant() -> DataType {
-    DataType::Timestamp(TimeUnit::Microsecond, Some(Arc::from("UTC")))
+    DataType::Timestamp(TimeUnit::Millisecond, Some(Arc::from("UTC")))
 }
 
 fn build_schema(table: Table) -> SchemaRef {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use arrow::array::{Array, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{cast, take_record_batch};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::datatypes::TimestampMillisecondType;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use chrono::{DateTime, NaiveDate};
@@ -16,7 +16,7 @@ use crate::error::IngestError;
 use crate::merge::conform;
 use crate::schema::{Table, instant};
 
-const DAY_MICROS: i64 = 86_400_000_000;
+const DAY_MS: i64 = 86_400_000;
 
 /// Rows of one table. The columns are those that the source gave; the rest is added when a day is
 /// taken, so that absent measurements take no room while waiting.
@@ -120,14 +120,14 @@ fn by_day(
 ) -> Result<Vec<(Option<NaiveDate>, RecordBatch)>, IngestError> {
     let missing = || arrow::error::ArrowError::SchemaError(format!("rows without `{column}`"));
     let instants = cast(rows.column_by_name(column).ok_or_else(missing)?, &instant())?;
-    let instants = instants.as_primitive::<TimestampMicrosecondType>();
+    let instants = instants.as_primitive::<TimestampMillisecondType>();
     if instants.null_count() > 0 {
         return Err(missing().into());
     }
     let mut days: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
-    for (row, micros) in instants.values().iter().enumerate() {
+    for (row, millis) in instants.values().iter().enumerate() {
         let row = u32::try_from(row).expect("a batch has fewer than 2^32 rows");
-        days.entry(micros.div_euclid(DAY_MICROS)).or_default().push(row);
+        days.entry(millis.div_euclid(DAY_MS)).or_default().push(row);
     }
     let date = |day: i64| DateTime::from_timestamp(day * 86_400, 0).map(|at| at.date_naive());
     if days.len() == 1 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::TimestampMicrosecondType;
+use arrow::datatypes::TimestampMillisecondType;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -111,7 +111,7 @@ fn longest(rows: &RecordBatch, row: usize, hours: f64) -> Option<LongestGap> {
         let values = rows.column_by_name(column)?.as_string_opt::<i32>()?;
         values.is_valid(row).then(|| values.value(row).to_owned())
     };
-    let at = rows.column_by_name("sampled_at")?.as_primitive_opt::<TimestampMicrosecondType>()?;
-    let until = DateTime::from_timestamp_micros(at.value(row))?;
+    let at = rows.column_by_name("sampled_at")?.as_primitive_opt::<TimestampMillisecondType>()?;
+    let until = DateTime::from_timestamp_millis(at.value(row))?;
     Some(LongestGap { node: text("node"), gpu_uuid: text("gpu_uuid"), until, hours })
 }

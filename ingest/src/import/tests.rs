@@ -1,12 +1,12 @@
-use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMillisecondArray};
 use arrow::datatypes::Float64Type;
 
 use super::*;
 
 /// Readings of one GPU at these seconds after 2026-01-01T00:00:00Z.
 fn readings(gpu: &str, seconds: &[i64]) -> RecordBatch {
-    let at = seconds.iter().map(|s| (1_767_225_600 + s) * 1_000_000).collect::<Vec<i64>>();
-    let at = TimestampMicrosecondArray::from(at).with_timezone("UTC");
+    let at = seconds.iter().map(|s| (1_767_225_600 + s) * 1_000).collect::<Vec<i64>>();
+    let at = TimestampMillisecondArray::from(at).with_timezone("UTC");
     let power = Float64Array::from_iter_values(seconds.iter().map(|s| *s as f64));
     let uuid: StringArray = seconds.iter().map(|_| Some(gpu)).collect();
     RecordBatch::try_from_iter([

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{max, min};
-use arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
+use arrow::compute::{cast, max, min};
+use arrow::datatypes::{DataType, Float64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
 use chrono::{DateTime, SecondsFormat, Utc};
 use deltalake::kernel::Add;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -30,6 +31,7 @@ pub(super) async fn write(
     replacement: Replacement,
 ) -> Result<Add, Cause> {
     let Replacement { date, rows } = replacement;
+    let rows = in_micros(&rows)?;
     let stats = stats(&rows);
     let bytes = tokio::task::spawn_blocking(move || encode(&rows)).await??;
     let name = format!("{}-{:016x}.parquet", table.name(), fingerprint(&bytes));
@@ -53,6 +55,23 @@ pub(super) async fn write(
         default_row_commit_version: None,
         clustering_provider: None,
     })
+}
+
+/// Delta's timestamps are microseconds.
+fn in_micros(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let micros = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let columns: Vec<(String, ArrayRef)> = rows
+        .schema()
+        .fields()
+        .iter()
+        .zip(rows.columns())
+        .map(|(field, column)| {
+            let timed = matches!(field.data_type(), DataType::Timestamp(_, _));
+            let column = if timed { cast(column, &micros)? } else { Arc::clone(column) };
+            Ok((field.name().clone(), column))
+        })
+        .collect::<Result<_, ArrowError>>()?;
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
 }
 
 fn encode(rows: &RecordBatch) -> Result<Vec<u8>, parquet::errors::ParquetError> {

@@ -1,0 +1,208 @@
+//! Named questions: one file each in `queries/`, with a header that tells purpose, parameters and
+//! columns.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use datafusion::common::ScalarValue;
+
+use crate::error::EngineError;
+
+/// Values given for parameters, by name.
+pub type Params = BTreeMap<String, String>;
+
+/// A question with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedQuery {
+    name: String,
+    purpose: String,
+    parameters: Vec<Parameter>,
+    sql: String,
+}
+
+/// A parameter of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parameter {
+    name: String,
+    kind: Kind,
+    default: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Timestamp,
+    Text,
+    Float64,
+    Int64,
+}
+
+const TEXTS: &[(&str, &str)] = &[
+    ("capacity", include_str!("../../queries/capacity.sql")),
+    ("demand", include_str!("../../queries/demand.sql")),
+    ("gpu_hours", include_str!("../../queries/gpu_hours.sql")),
+    ("queue", include_str!("../../queries/queue.sql")),
+];
+
+/// The questions that come with the program, by name.
+///
+/// # Errors
+/// A header that cannot be read, which a test rules out.
+pub fn queries() -> Result<Vec<NamedQuery>, EngineError> {
+    TEXTS.iter().map(|(name, text)| NamedQuery::parse(name, text)).collect()
+}
+
+/// The question `name`.
+///
+/// # Errors
+/// [`EngineError::UnknownQuery`].
+pub fn find(name: &str) -> Result<NamedQuery, EngineError> {
+    let all = queries()?;
+    let known = all.iter().map(|query| query.name.clone()).collect();
+    all.into_iter()
+        .find(|query| query.name == name)
+        .ok_or_else(|| EngineError::UnknownQuery { name: name.to_owned(), known })
+}
+
+impl NamedQuery {
+    /// Reads a query file.
+    ///
+    /// # Errors
+    /// [`EngineError::Header`].
+    pub fn parse(name: &str, text: &str) -> Result<Self, EngineError> {
+        let bad = |reason: String| EngineError::Header { query: name.to_owned(), reason };
+        let lines = text.lines().take_while(|line| line.starts_with("--"));
+        let header: Vec<&str> = lines.map(|line| line.trim_start_matches("--").trim()).collect();
+        let purpose = header.first().copied().unwrap_or_default().to_owned();
+        if purpose.is_empty() {
+            return Err(bad("the first line must be a comment that tells its purpose".into()));
+        }
+        let joined = header.join(" ");
+        let declared = joined.split_once("parameters:").map_or("", |(_, rest)| rest);
+        let declared = declared.split("columns:").next().unwrap_or_default();
+        let parameters = declared
+            .split(',')
+            .map(str::trim)
+            .filter(|part| part.starts_with('$'))
+            .map(|part| Parameter::parse(part).map_err(&bad))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { name: name.to_owned(), purpose, parameters, sql: text.to_owned() })
+    }
+
+    /// Name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it answers, in one sentence.
+    #[must_use]
+    pub fn purpose(&self) -> &str {
+        &self.purpose
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    /// Its parameters as in the header.
+    #[must_use]
+    pub fn declared(&self) -> String {
+        let shown = self.parameters.iter().map(Parameter::shown);
+        shown.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Parameter {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (declared, default) = match text.split_once('=') {
+            Some((declared, default)) => (declared, Some(default.trim().trim_matches('\''))),
+            None => (text, None),
+        };
+        let mut words = declared.trim().trim_start_matches('$').split_whitespace();
+        let (name, kind) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let kind = match kind {
+            "timestamp" => Kind::Timestamp,
+            "text" => Kind::Text,
+            "float64" => Kind::Float64,
+            "int64" => Kind::Int64,
+            other => {
+                return Err(format!(
+                    "`{other}` is no type of `${name}`: must be timestamp, text, float64 or int64"
+                ));
+            }
+        };
+        Ok(Self { name: name.to_owned(), kind, default: default.map(str::to_owned) })
+    }
+
+    fn shown(&self) -> String {
+        let kind = match self.kind {
+            Kind::Timestamp => "timestamp",
+            Kind::Text => "text",
+            Kind::Float64 => "float64",
+            Kind::Int64 => "int64",
+        };
+        let default = self.default.as_ref().map_or_else(String::new, |text| format!(" = {text}"));
+        format!("${} {kind}{default}", self.name)
+    }
+
+    fn value(&self, text: &str) -> Result<ScalarValue, String> {
+        let number = |error: &dyn std::fmt::Display| format!("not a number: {error}");
+        Ok(match self.kind {
+            Kind::Text => ScalarValue::Utf8(Some(text.to_owned())),
+            Kind::Float64 => {
+                let value: f64 = text.parse().map_err(|e| number(&e))?;
+                ScalarValue::Float64(Some(value))
+            }
+            Kind::Int64 => ScalarValue::Int64(Some(text.parse().map_err(|e| number(&e))?)),
+            Kind::Timestamp => {
+                let at = DateTime::parse_from_rfc3339(text)
+                    .map_err(|_| "must be an instant such as 2026-04-01T00:00:00Z".to_owned())?;
+                instant(at.to_utc())
+            }
+        })
+    }
+}
+
+fn instant(at: DateTime<Utc>) -> ScalarValue {
+    ScalarValue::TimestampMillisecond(Some(at.timestamp_millis()), Some("UTC".into()))
+}
+
+/// A value for each parameter: the one given, its default, or, for `$from` and `$until`, the
+/// ends of the store.
+pub(crate) fn values(
+    query: &NamedQuery,
+    given: &Params,
+    span: (DateTime<Utc>, DateTime<Utc>),
+) -> Result<Vec<(String, ScalarValue)>, EngineError> {
+    for (name, value) in given {
+        if !query.parameters.iter().any(|parameter| parameter.name == *name) {
+            return Err(EngineError::BadParameter {
+                query: query.name.clone(),
+                parameter: name.clone(),
+                value: value.clone(),
+                reason: format!("its parameters are: {}", query.declared()),
+            });
+        }
+    }
+    let value = |parameter: &Parameter| {
+        let text = given.get(&parameter.name).or(parameter.default.as_ref());
+        match (text, parameter.name.as_str()) {
+            (Some(text), _) => parameter.value(text).map_err(|reason| EngineError::BadParameter {
+                query: query.name.clone(),
+                parameter: parameter.name.clone(),
+                value: text.clone(),
+                reason,
+            }),
+            (None, "from") => Ok(instant(span.0)),
+            (None, "until") => Ok(instant(span.1)),
+            (None, _) => Err(EngineError::MissingParameter {
+                query: query.name.clone(),
+                parameter: parameter.name.clone(),
+                declared: query.declared(),
+            }),
+        }
+    };
+    query.parameters.iter().map(|p| Ok((p.name.clone(), value(p)?))).collect()
+}
