@@ -92,7 +92,7 @@ fn latest(all: &RecordBatch, groups: &[&[u32]]) -> Result<RecordBatch, ArrowErro
             let chosen = match (field.name().as_str(), field.data_type() == &instant()) {
                 ("first_seen_at", true) => seen.min_by_key(|row| millis(column, *row)),
                 ("last_seen_at", true) => seen.max_by_key(|row| millis(column, *row)),
-                _ => seen.last(),
+                _ => seen.reduce(|_, row| row),
             };
             chosen.unwrap_or(group[0])
         };
