@@ -50,20 +50,12 @@ pub enum Command {
     Sql(SqlArgs),
     /// Run a named question, or list them.
     Query(QueryArgs),
-    /// Usual levels by workload, GPU model and working or other hours.
-    Baseline(TableArgs),
-    /// Judge jobs against their baseline, in words and numbers.
-    Health(HealthArgs),
     /// Quantiles of demand, beside the seasonal-naive benchmark.
     Forecast(ForecastArgs),
     /// When demand meets capacity, how many GPUs by when, and what could be had back first.
     Plan(PlanArgs),
-    /// GPUs that should be on in each of the next hours.
-    Scale(ScaleArgs),
     /// One page that answers: how much is used, by whom, is it healthy, what to do.
     Report(ReportArgs),
-    /// Write a named question or a query to files that a BI tool reads.
-    Export(ExportArgs),
 }
 
 /// Form of a result.
@@ -149,8 +141,7 @@ pub struct InitArgs {
 #[command(after_help = "Examples:\n  \
     loadline import nvidia-smi gpu-*.csv.gz --node gpu-017 --zone Asia/Shanghai\n  \
     sacct --allusers --allocations --duplicates --parsable2 -S 2026-01-01 | loadline import sacct -\n  \
-    loadline import dcgm page.prom --time 2026-07-14T09:00:00Z\n  \
-    loadline import jobs philly.csv.gz --mapping examples/mappings/philly.toml --dry-run")]
+    loadline import gpus inventory.csv --dry-run")]
 pub struct ImportArgs {
     /// Format of the files.
     #[arg(value_enum)]
@@ -170,15 +161,9 @@ pub struct ImportArgs {
     /// Time zone of times without one, such as `Asia/Shanghai`.
     #[arg(long)]
     pub zone: Option<chrono_tz::Tz>,
-    /// Instant of the readings, where the file does not tell.
-    #[arg(long)]
-    pub time: Option<DateTime<Utc>>,
     /// Seconds between two readings of a GPU; by default the median of what is read.
     #[arg(long, value_name = "SECONDS")]
     pub interval: Option<f64>,
-    /// Mapping of columns to ours (`jobs`, `samples`, `gpus` and the like).
-    #[arg(long, value_name = "FILE")]
-    pub mapping: Option<PathBuf>,
     /// Column names of a file without header, comma-separated (`sacct`).
     #[arg(long, value_delimiter = ',')]
     pub columns: Vec<String>,
@@ -193,13 +178,11 @@ pub struct ImportArgs {
 /// Format of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ImportFormat {
-    /// Query CSV logs, whole outputs, or `-q -x` XML.
+    /// Query CSV logs.
     NvidiaSmi,
-    /// Prometheus pages of dcgm-exporter.
-    Dcgm,
-    /// Slurm's accounting, as text or a slurmdb export.
+    /// Slurm's accounting, as `sacct --parsable2` prints it.
     Sacct,
-    /// Jobs, from any CSV or Parquet.
+    /// Jobs, from CSV with our column names, as all that follow.
     Jobs,
     /// Readings of GPUs.
     Samples,
@@ -239,19 +222,6 @@ pub struct QueryArgs {
     /// Value of a parameter.
     #[arg(long = "param", short, value_name = "NAME=VALUE")]
     pub params: Vec<String>,
-    /// Folder whose .sql files replace or add to ours.
-    #[arg(long, value_name = "DIR")]
-    pub queries: Option<PathBuf>,
-    /// How the result is shown.
-    #[command(flatten)]
-    pub table: TableArgs,
-}
-
-/// Options of `health`.
-#[derive(Debug, Args)]
-pub struct HealthArgs {
-    /// Job; all that were judged without one.
-    pub job: Option<String>,
     /// How the result is shown.
     #[command(flatten)]
     pub table: TableArgs,
@@ -282,7 +252,7 @@ impl SplitBy {
 
 /// Options of `forecast`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  loadline forecast --by team --horizon 7d --step 1h --json")]
+#[command(after_help = "Example:\n  loadline forecast --by team --horizon 7d  --json")]
 pub struct ForecastArgs {
     /// One series for each of these; the whole fleet without it.
     #[arg(long, value_enum)]
@@ -290,9 +260,6 @@ pub struct ForecastArgs {
     /// How far ahead, such as `24h` or `7d`.
     #[arg(long, default_value = "7d", value_parser = crate::elapsed::parse)]
     pub horizon: i64,
-    /// Length of a step, whole hours.
-    #[arg(long, default_value = "1h", value_parser = crate::elapsed::parse)]
-    pub step: i64,
     /// How the result is shown.
     #[command(flatten)]
     pub table: TableArgs,
@@ -308,49 +275,17 @@ pub struct PlanArgs {
     #[arg(long, default_value_t = 0.9)]
     pub quantile: f64,
     /// Days from ordering GPUs to their being allocatable.
-    #[arg(long, default_value_t = 60.0)]
-    pub lead_time_days: f64,
+    #[arg(long, default_value_t = 60)]
+    pub lead_time_days: u32,
     /// What if: GPUs added now.
     #[arg(long, default_value_t = 0.0)]
     pub add_gpus: f64,
     /// What if: demand grows by this share a year on top of the trend seen.
     #[arg(long, default_value_t = 0.0)]
     pub growth: f64,
-    /// What if: GPUs held while idle are taken back.
-    #[arg(long)]
-    pub reclaim_idle: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-}
-
-/// Options of `scale`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  loadline scale --hours 24 --quantile 0.9 --min 8 --max 64 --lead-time-hours 1"
-)]
-pub struct ScaleArgs {
-    /// Hours ahead.
-    #[arg(long, default_value_t = 24)]
-    pub hours: u32,
-    /// Quantile of demand to serve.
-    #[arg(long, default_value_t = 0.9)]
-    pub quantile: f64,
-    /// Share kept free on top of it.
-    #[arg(long, default_value_t = 0.1)]
-    pub headroom: f64,
-    /// GPUs that are always on.
-    #[arg(long, default_value_t = 0.0)]
-    pub min: f64,
-    /// GPUs there are; by default the capacity.
-    #[arg(long)]
-    pub max: Option<f64>,
-    /// Hours from switching GPUs on to their taking jobs.
-    #[arg(long, default_value_t = 1)]
-    pub lead_time_hours: u32,
-    /// How the result is shown.
-    #[command(flatten)]
-    pub table: TableArgs,
 }
 
 /// Options of `report`.
@@ -374,36 +309,4 @@ pub struct ReportArgs {
     /// File to write; by default report.html, report.md or report.json. `-` is standard output.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-}
-
-/// Options of `export`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  loadline export demand --to bi/demand --format parquet\n  loadline export \"SELECT * FROM usage_daily\" --to usage.csv --format csv"
-)]
-pub struct ExportArgs {
-    /// Named question, table, view or query.
-    pub what: String,
-    /// Folder (Parquet) or file (CSV) to write; replaced as a whole.
-    #[arg(long, value_name = "PATH")]
-    pub to: PathBuf,
-    /// Form of the files.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ExportFormat,
-    /// Column to partition Parquet by.
-    #[arg(long, value_name = "COLUMN")]
-    pub partition_by: Option<String>,
-    /// Value of a parameter of a named question.
-    #[arg(long = "param", short, value_name = "NAME=VALUE")]
-    pub params: Vec<String>,
-}
-
-/// Form of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum ExportFormat {
-    /// Parquet.
-    #[default]
-    Parquet,
-    /// Comma-separated values with a header.
-    Csv,
 }

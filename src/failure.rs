@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+use loadline_engine::EngineError;
 use loadline_ingest::IngestError;
 
 /// Why a command could not do its job.
@@ -13,13 +14,21 @@ pub struct Failure {
     causes: Vec<String>,
     hint: Option<String>,
     code: u8,
+    broken_pipe: bool,
 }
 
 impl Failure {
     /// A failure with a message of its own; exit code 1.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), detail: None, causes: Vec::new(), hint: None, code: 1 }
+        Self {
+            message: message.into(),
+            detail: None,
+            causes: Vec::new(),
+            hint: None,
+            code: 1,
+            broken_pipe: false,
+        }
     }
 
     /// A command line that cannot be carried out; exit code 2.
@@ -52,6 +61,12 @@ impl Failure {
             source = cause.source();
         }
         failure
+    }
+
+    /// The reader of our output went away, which is its right.
+    #[must_use]
+    pub const fn broken_pipe(&self) -> bool {
+        self.broken_pipe
     }
 
     /// Exit code: 1 for what went wrong, 2 for what was asked wrongly.
@@ -92,6 +107,32 @@ impl From<IngestError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        let broken_pipe = error.kind() == std::io::ErrorKind::BrokenPipe;
+        Self { broken_pipe, ..Self::from_error(&error) }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        let (detail, hint) = (error.detail(), error.hint());
+        Self { detail, hint, ..Self::from_error(&error) }
+    }
+}
+
+impl From<loadline_forecast::ForecastError> for Failure {
+    fn from(error: loadline_forecast::ForecastError) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+impl From<arrow::error::ArrowError> for Failure {
+    fn from(error: arrow::error::ArrowError) -> Self {
+        Self::from_error(&error)
+    }
+}
+
+impl From<parquet::errors::ParquetError> for Failure {
+    fn from(error: parquet::errors::ParquetError) -> Self {
         Self::from_error(&error)
     }
 }

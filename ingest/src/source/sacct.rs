@@ -25,11 +25,32 @@ pub struct SacctSettings {
     pub delimiter: char,
     /// Zone of the times.
     pub zone: Tz,
+    /// Which job names mean which workload; the first match wins.
+    pub workloads: Vec<WorkloadRule>,
+}
+
+/// A workload type told by the name of the job.
+#[derive(Debug, Clone)]
+pub struct WorkloadRule {
+    /// Glob over the job's name.
+    pub name: glob::Pattern,
+    /// Workload type.
+    pub workload: String,
+}
+
+impl WorkloadRule {
+    /// Reads a glob.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn pattern(text: &str) -> Result<glob::Pattern, String> {
+        glob::Pattern::new(text).map_err(|error| error.msg.to_owned())
+    }
 }
 
 impl Default for SacctSettings {
     fn default() -> Self {
-        Self { columns: Vec::new(), delimiter: '|', zone: Tz::UTC }
+        Self { columns: Vec::new(), delimiter: '|', zone: Tz::UTC, workloads: Vec::new() }
     }
 }
 
@@ -79,7 +100,7 @@ fn read_one(
         out.read(1);
         let cells: Vec<&str> = line.splitn(names.len(), settings.delimiter).collect();
         let row = Row { names: &names, cells: &cells };
-        if let Err(reason) = row.keep(settings.zone, &mut rows) {
+        if let Err(reason) = row.keep(settings, &mut rows) {
             out.reject(Reject {
                 file: input.name().to_owned(),
                 line: Some(position as u64 + 1),
@@ -114,7 +135,7 @@ impl Row<'_> {
         (!nothing.contains(&cell)).then_some(cell)
     }
 
-    fn keep(&self, zone: Tz, rows: &mut Columns) -> Result<(), String> {
+    fn keep(&self, settings: &SacctSettings, rows: &mut Columns) -> Result<(), String> {
         if self.cells.len() < self.names.len() {
             return Err(format!("{} fields, {} expected", self.cells.len(), self.names.len()));
         }
@@ -122,7 +143,7 @@ impl Row<'_> {
         if job.contains('.') {
             return Err("a step of a job, which the job itself counts".to_owned());
         }
-        let at = |name: &str| self.get(name).map(|text| instant(text, zone)).transpose();
+        let at = |name: &str| self.get(name).map(|text| instant(text, settings.zone)).transpose();
         let (submitted, eligible) = (at("Submit")?, at("Eligible")?);
         let (started, ended) = (at("Start")?, at("End")?);
         let state = self.get("State").map(|state| {
@@ -144,7 +165,10 @@ impl Row<'_> {
         ] {
             rows.text(column, self.get(name).map(str::to_owned));
         }
-        rows.text("workload", Some("unlabelled".to_owned()));
+        let name = self.get("JobName").unwrap_or_default();
+        let rule = settings.workloads.iter().find(|rule| rule.name.matches(name));
+        let workload = rule.map_or("unlabelled", |rule| rule.workload.as_str());
+        rows.text("workload", Some(workload.to_owned()));
         rows.text("state", state);
         rows.instant("submitted_at", submitted);
         rows.instant("eligible_at", eligible);

@@ -1,0 +1,114 @@
+//! `loadline import`: reads, merges, commits, and tells what it did.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use loadline_ingest::source::nvidia_smi::{self, NvidiaSmiSettings};
+use loadline_ingest::source::sacct::{self, SacctSettings};
+use loadline_ingest::source::table_csv;
+use loadline_ingest::{Import, ImportSettings, ImportSummary, Store, Table};
+
+use super::{Context, print};
+use crate::cli::{ImportArgs, ImportFormat};
+use crate::config::Config;
+use crate::failure::Failure;
+
+pub(super) async fn run(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
+    let summary = import(&context.store()?, &context.config()?, args).await?;
+    if args.json {
+        return print::line(&serde_json::to_string_pretty(&summary)?);
+    }
+    tell(&summary)
+}
+
+/// Imports as the arguments say.
+pub(super) async fn import(
+    store: &Store,
+    config: &Config,
+    args: &ImportArgs,
+) -> Result<ImportSummary, Failure> {
+    let settings = ImportSettings {
+        format: format!("{:?}", args.format).to_lowercase(),
+        cluster: args.cluster.clone(),
+        interval_s: args.interval,
+        dry_run: args.dry_run,
+    };
+    let bar = ProgressBar::new_spinner().with_style(
+        ProgressStyle::with_template("{spinner} {human_pos} records read").expect("a fixed text"),
+    );
+    let shown = bar.clone();
+    let mut import = Import::new(settings, Box::new(move |rows| shown.set_position(rows)));
+    read(config, args, &mut import)?;
+    bar.finish_and_clear();
+    Ok(import.finish(store).await?)
+}
+
+fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), Failure> {
+    let paths = &args.paths;
+    let table = match args.format {
+        ImportFormat::NvidiaSmi => {
+            let settings = NvidiaSmiSettings { node: args.node.clone(), zone: args.zone };
+            return Ok(nvidia_smi::read(paths, &settings, import)?);
+        }
+        ImportFormat::Sacct => {
+            let settings = SacctSettings {
+                columns: args.columns.clone(),
+                delimiter: args.delimiter.unwrap_or('|'),
+                zone: args.zone.unwrap_or(chrono_tz::Tz::UTC),
+                workloads: config.workloads()?,
+            };
+            return Ok(sacct::read(paths, &settings, import)?);
+        }
+        ImportFormat::Jobs => Table::Jobs,
+        ImportFormat::Samples => Table::Samples,
+        ImportFormat::NodeSamples => Table::NodeSamples,
+        ImportFormat::Gpus => Table::Gpus,
+        ImportFormat::Nodes => Table::Nodes,
+        ImportFormat::Allocations => Table::Allocations,
+        ImportFormat::GpuCounts => Table::GpuCounts,
+    };
+    Ok(table_csv::read(paths, table, import)?)
+}
+
+/// Prints the summary.
+fn tell(summary: &ImportSummary) -> Result<(), Failure> {
+    let wrote = if summary.dry_run { "dry run, nothing was written" } else { "imported" };
+    print::line(&format!(
+        "{wrote}: {} read, {} kept, {} duplicates, {} kept aside",
+        summary.rows_read, summary.rows_kept, summary.rows_duplicate, summary.rows_kept_aside
+    ))?;
+    if let (Some(first), Some(last)) = (summary.first_at, summary.last_at) {
+        print::line(&format!("  time    {} to {}", first.to_rfc3339(), last.to_rfc3339()))?;
+    }
+    print::line(&format!(
+        "  named   {} GPUs, {} nodes, {} jobs",
+        summary.gpus, summary.nodes, summary.jobs
+    ))?;
+    if let Some(gap) = &summary.longest_gap {
+        print::line(&format!(
+            "  gaps    {}, {:.1} GPU-hours not seen; the longest {:.1} h until {} on {}",
+            summary.gaps,
+            summary.gap_gpu_hours,
+            gap.hours,
+            gap.until.to_rfc3339(),
+            gap.node.as_deref().unwrap_or("an unnamed node")
+        ))?;
+    }
+    for (column, values) in &summary.values_nulled {
+        print::line(&format!("  NULL    {values} values of {column} out of range"))?;
+    }
+    for (table, told) in &summary.tables {
+        let version = match (told.unchanged, told.version) {
+            (true, _) => "unchanged".to_owned(),
+            (false, Some(version)) => format!("version {version}"),
+            (false, None) => "would change".to_owned(),
+        };
+        print::line(&format!("  table   {table}: {} new rows, {version}", told.rows_added))?;
+    }
+    for reject in &summary.first_rejects {
+        let line = reject.line.map_or_else(String::new, |line| format!(":{line}"));
+        print::line(&format!("  aside   {}{line}: {}", reject.file, reject.reason))?;
+    }
+    match &summary.rejects_file {
+        Some(path) => print::line(&format!("  aside   all of them in {path}")),
+        None => Ok(()),
+    }
+}

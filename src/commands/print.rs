@@ -1,0 +1,96 @@
+//! What goes to the terminal or a file: lines, and results in the form asked for.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::util::display::FormatOptions;
+use arrow::util::pretty::pretty_format_batches_with_options;
+use loadline_engine::Answer;
+use parquet::arrow::ArrowWriter;
+
+use crate::cli::{OutputFormat, TableArgs};
+use crate::failure::Failure;
+
+/// Prints a line; a closed pipe is no failure.
+pub(super) fn line(text: &str) -> Result<(), Failure> {
+    quiet_pipe(writeln!(io::stdout(), "{text}").map_err(Failure::from))
+}
+
+/// Writes an answer as asked.
+pub(super) fn answer(answer: &Answer, args: &TableArgs) -> Result<(), Failure> {
+    match &args.output {
+        None => quiet_pipe(write(answer, args.form(), io::stdout())),
+        Some(path) => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(".".as_ref()))?;
+            write(answer, args.form(), file.as_file_mut())?;
+            file.persist(path).map_err(|error| Failure::from(error.error))?;
+            Ok(())
+        }
+    }
+}
+
+fn quiet_pipe(outcome: Result<(), Failure>) -> Result<(), Failure> {
+    match outcome {
+        Err(failure) if failure.broken_pipe() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn write(answer: &Answer, form: OutputFormat, mut to: impl Write + Send) -> Result<(), Failure> {
+    let Answer { schema, batches } = answer;
+    match form {
+        OutputFormat::Table => writeln!(to, "{}", table(schema, batches)?)?,
+        OutputFormat::Csv => {
+            let mut writer = arrow::csv::Writer::new(&mut to);
+            writer.write(&RecordBatch::new_empty(schema.clone()))?;
+            for batch in batches {
+                writer.write(batch)?;
+            }
+        }
+        OutputFormat::Json => {
+            let mut writer = arrow::json::ArrayWriter::new(&mut to);
+            writer.write_batches(&batches.iter().collect::<Vec<_>>())?;
+            writer.finish()?;
+            writeln!(to)?;
+        }
+        OutputFormat::Ndjson => {
+            let mut writer = arrow::json::LineDelimitedWriter::new(&mut to);
+            writer.write_batches(&batches.iter().collect::<Vec<_>>())?;
+            writer.finish()?;
+        }
+        OutputFormat::Parquet => {
+            let mut writer = ArrowWriter::try_new(&mut to, schema.clone(), None)?;
+            for batch in batches {
+                writer.write(batch)?;
+            }
+            writer.close()?;
+        }
+        OutputFormat::Arrow => {
+            let mut writer = arrow::ipc::writer::FileWriter::try_new(&mut to, schema)?;
+            for batch in batches {
+                writer.write(batch)?;
+            }
+            writer.finish()?;
+        }
+    }
+    Ok(())
+}
+
+/// A result as aligned columns.
+pub(super) fn table(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<String, Failure> {
+    let options = FormatOptions::default().with_null("NULL");
+    let empty = [RecordBatch::new_empty(schema.clone())];
+    let shown = if batches.is_empty() { &empty[..] } else { batches };
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let table = pretty_format_batches_with_options(shown, &options)?;
+    Ok(format!("{table}\n{rows} row{}", if rows == 1 { "" } else { "s" }))
+}
+
+/// Opens `path` for writing.
+pub(super) fn create(path: &std::path::Path) -> Result<File, Failure> {
+    File::create(path)
+        .map_err(|error| Failure::new(format!("could not write `{}`: {error}", path.display())))
+}

@@ -1,0 +1,81 @@
+//! The SQL shell: statements end with `;` and may span lines; `\d` lists tables, `\q` leaves.
+
+use std::time::Instant;
+
+use loadline_engine::Session;
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+
+use super::print;
+use crate::failure::Failure;
+
+const TABLES: &str = "SELECT table_name, table_type FROM information_schema.tables \
+    WHERE table_schema = 'public' ORDER BY table_type, table_name";
+
+pub(super) async fn run(session: &Session) -> Result<(), Failure> {
+    let failed = |error: ReadlineError| Failure::from_error(&error);
+    let mut editor = DefaultEditor::new().map_err(failed)?;
+    let history = std::env::home_dir().map(|home| home.join(".loadline_history"));
+    if let Some(path) = &history {
+        // The first time there is none.
+        let _ = editor.load_history(path);
+    }
+    let mut statement = String::new();
+    loop {
+        let prompt = if statement.is_empty() { "loadline> " } else { "      ... " };
+        let line = match editor.readline(prompt) {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) => {
+                statement.clear();
+                continue;
+            }
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(failed(error)),
+        };
+        if statement.is_empty() && line.trim_start().starts_with('\\') {
+            match command(line.trim()) {
+                Some(text) => answer(session, &text).await?,
+                None => break,
+            }
+            continue;
+        }
+        statement.push_str(&line);
+        statement.push('\n');
+        if line.trim_end().ends_with(';') {
+            let text = std::mem::take(&mut statement);
+            let text = text.trim().trim_end_matches(';');
+            if !text.is_empty() {
+                editor.add_history_entry(format!("{};", text)).map_err(failed)?;
+                answer(session, text).await?;
+            }
+        }
+    }
+    if let Some(path) = &history {
+        editor.save_history(path).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// SQL behind a backslash command; `None` leaves.
+fn command(line: &str) -> Option<String> {
+    match line.split_once(' ') {
+        None if line == "\\q" => None,
+        Some(("\\d", table)) => Some(format!(
+            "SELECT column_name, data_type FROM information_schema.columns \
+             WHERE table_name = '{}' ORDER BY ordinal_position",
+            table.trim().replace('\'', "''")
+        )),
+        _ => Some(TABLES.to_owned()),
+    }
+}
+
+async fn answer(session: &Session, text: &str) -> Result<(), Failure> {
+    let started = Instant::now();
+    match session.sql(text).await {
+        Ok(answer) => {
+            let table = print::table(&answer.schema, &answer.batches)?;
+            print::line(&format!("{table} in {:.3} s", started.elapsed().as_secs_f64()))
+        }
+        Err(error) => print::line(Failure::from(error).to_string().trim_end()),
+    }
+}

@@ -1,0 +1,115 @@
+//! `loadline.toml`: the calendar, and which job names mean which workload.
+
+use std::path::Path;
+
+use loadline_engine::EngineConfig;
+use loadline_engine::calendar::Calendar;
+use loadline_ingest::source::sacct::WorkloadRule;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// File that is read where it exists.
+pub const FILE: &str = "loadline.toml";
+
+/// A commented configuration to begin with.
+pub const TEMPLATE: &str = r#"# How the numbers of this fleet are to be read.
+
+[calendar]
+# Zone of all local hours, days, weeks and months.
+timezone = "UTC"
+# Working hours; several ranges a day and several lines are allowed.
+working = ["mon-fri 09:00-18:00"]
+# Days that are not worked, and days that are although the pattern says otherwise.
+holidays = [
+  # { date = "2026-10-01", until = "2026-10-07", name = "National Day" },
+]
+makeup_days = [
+  # { date = "2026-10-10", like = "wed" },
+]
+
+# Workload types by the name of the job; the first match wins, the rest is `unlabelled`.
+# [[workload]]
+# match = { name = "train-*" }
+# workload = "train"
+"#;
+
+/// What the file says.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Zone, working hours, holidays.
+    #[serde(default)]
+    pub calendar: Calendar,
+    #[serde(default)]
+    workload: Vec<Rule>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    r#match: Match,
+    workload: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Match {
+    name: String,
+}
+
+impl Config {
+    /// Reads `path`, or [`FILE`] where it exists.
+    ///
+    /// # Errors
+    /// A file that was named and is not there, or one that does not read.
+    pub fn read(path: Option<&Path>) -> Result<Self, Failure> {
+        let named = path.unwrap_or(Path::new(FILE));
+        if path.is_none() && !named.exists() {
+            return Ok(Self::default());
+        }
+        let text = std::fs::read_to_string(named).map_err(|error| {
+            Failure::new(format!("could not read `{}`: {error}", named.display()))
+        })?;
+        toml::from_str(&text).map_err(|error| {
+            Failure::new(format!("cannot read `{}`", named.display()))
+                .detail(error.to_string().trim_end())
+                .hint("`loadline init` writes a commented one")
+        })
+    }
+
+    /// The part that the engine needs.
+    #[must_use]
+    pub fn engine(&self) -> EngineConfig {
+        EngineConfig { calendar: self.calendar.clone() }
+    }
+
+    /// Workload rules.
+    ///
+    /// # Errors
+    /// A pattern that is no glob.
+    pub fn workloads(&self) -> Result<Vec<WorkloadRule>, Failure> {
+        let rule = |rule: &Rule| {
+            let name = WorkloadRule::pattern(&rule.r#match.name).map_err(|reason| {
+                Failure::usage(format!(
+                    "cannot use workload rule `{}`: {reason}",
+                    rule.r#match.name
+                ))
+            })?;
+            Ok(WorkloadRule { name, workload: rule.workload.clone() })
+        };
+        self.workload.iter().map(rule).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_reads_and_a_slip_is_refused() {
+        let config: Config = toml::from_str(TEMPLATE).unwrap();
+        assert!(config.workloads().unwrap().is_empty());
+        assert!(toml::from_str::<Config>("[calender]\n").is_err());
+    }
+}
