@@ -4,7 +4,7 @@
 -- one row per period and holder inside [$from, $until), clipped exactly; ordered by period, then
 -- gpu_hours_held, highest first, then name.
 WITH clipped AS (
-    SELECT h.job_id, h.gpus * h.used_ratio AS gpus,
+    SELECT h.job_id, h.gpus * h.used_ratio AS gpus_used,
         CASE $by WHEN 'user' THEN h."user" WHEN 'project' THEN h.project
             WHEN 'workload' THEN h.workload WHEN 'pool' THEN h."partition" ELSE h.team END AS held_by,
         unnest(split_bins(greatest(h.started_at, $from), least(h.ended_at, $until), $per)) AS bin
@@ -21,7 +21,7 @@ counted AS (
 ),
 parts AS (
     SELECT c.bin['bin_started_at'] AS period_started_at, c.held_by,
-        c.gpus * c.bin['elapsed_s'] / 3600 AS gpu_hours, c.job_id
+        c.gpus_used * c.bin['elapsed_s'] / 3600 AS gpu_hours, c.job_id
     FROM clipped c
     UNION ALL
     SELECT c.period_started_at, c.held_by, c.gpu_hours, CAST(NULL AS VARCHAR) AS job_id FROM counted c

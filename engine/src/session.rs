@@ -162,9 +162,10 @@ async fn register_stored(
     snapshot: &TableSnapshot,
 ) -> Result<(), DataFusionError> {
     let table = snapshot.table;
-    let root = url::Url::parse(&format!("loadline://{}/", table.name().replace('_', "-")))
-        .map_err(|error| DataFusionError::External(Box::new(error)))?;
-    context.register_object_store(&root, Arc::clone(&snapshot.objects));
+    let root = &snapshot.root;
+    if root.scheme() != "file" {
+        context.register_object_store(root, Arc::clone(&snapshot.bucket));
+    }
     let files: Vec<ListingTableUrl> = snapshot
         .files
         .iter()

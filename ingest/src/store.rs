@@ -56,6 +56,8 @@ pub struct TableSnapshot {
     pub files: Vec<FileEntry>,
     /// Store in which the paths are found.
     pub objects: Arc<dyn ObjectStore>,
+    /// Store in which the paths of whole URLs below `root` are found.
+    pub bucket: Arc<dyn ObjectStore>,
     pub(crate) removes: Vec<Remove>,
 }
 

@@ -3,12 +3,12 @@
 --          gpu_model text, gpus_held float64, gpus_waiting float64, gpus_demand float64
 -- From holdings, from jobs that wait, and from counts where a source only tells those.
 WITH held AS (
-    SELECT h.cluster, h."partition", h.team, h.workload, h.gpu_model, h.gpus * h.used_ratio AS gpus,
+    SELECT h.cluster, h."partition", h.team, h.workload, h.gpu_model, h.gpus * h.used_ratio AS gpus_used,
         unnest(split_bins(h.started_at, h.ended_at, 'hour')) AS bin
     FROM holdings h
 ),
 waiting AS (
-    SELECT j.cluster, coalesce(j."partition", 'default') AS "partition", j.team, j.workload,
+    SELECT j.cluster, coalesce(j."partition", 'default') AS pool, j.team, j.workload,
         j.gpu_model_requested AS gpu_model, coalesce(j.gpus_requested, j.gpus_allocated) AS gpus,
         unnest(split_bins(coalesce(j.eligible_at, j.submitted_at),
             coalesce(j.started_at, j.ended_at, as_of()), 'hour')) AS bin
@@ -18,10 +18,10 @@ waiting AS (
 parts AS (
     SELECT h.cluster, h."partition", h.team, h.workload, h.gpu_model,
         h.bin['bin_started_at'] AS hour_started_at,
-        h.gpus * h.bin['elapsed_s'] / 3600 AS held, 0.0 AS waiting
+        h.gpus_used * h.bin['elapsed_s'] / 3600 AS held, 0.0 AS waiting
     FROM held h
     UNION ALL
-    SELECT w.cluster, w."partition", w.team, w.workload, w.gpu_model,
+    SELECT w.cluster, w.pool AS "partition", w.team, w.workload, w.gpu_model,
         w.bin['bin_started_at'] AS hour_started_at,
         0.0 AS held, w.gpus * w.bin['elapsed_s'] / 3600 AS waiting
     FROM waiting w

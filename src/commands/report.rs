@@ -164,7 +164,7 @@ impl Asked<'_> {
                 sum(gpu_util_ratio * period_s) / sum(period_s) AS busy FROM samples \
                 WHERE sampled_at >= {from} AND sampled_at < {until} AND mig IS NULL \
                 AND gpu_util_ratio IS NOT NULL GROUP BY 1) \
-            SELECT local_text(c.day, '%Y-%m-%d') AS day, h.hours / c.hours AS held, s.busy, \
+            SELECT local_text(c.day, '%Y-%m-%d') AS local_date, h.hours / c.hours AS held, s.busy, \
                 least(s.hours / c.hours, 1) AS coverage FROM capacity c LEFT JOIN held h ON h.day = c.day \
             LEFT JOIN seen s ON s.day = c.day ORDER BY c.day";
         let rows = self.rows(text).await?;

@@ -85,6 +85,7 @@ pub(super) fn snapshot(table: Table, delta: &DeltaTable) -> Result<TableSnapshot
         root: delta.log_store().root_url().clone(),
         files,
         objects: delta.log_store().object_store(None),
+        bucket: delta.log_store().root_object_store(None),
         removes,
     })
 }
