@@ -52,17 +52,22 @@ fn answer_card(question: &str, answer: &Answer, class: &str) -> String {
 
 fn sections(data: &ReportData, words: &Words, zone: Tz) -> Vec<(&'static str, String)> {
     let w = data_words(words);
-    vec![
-        (w.utilisation, utilisation(data, words, zone)),
-        (w.outlook, outlook(data, words, zone)),
-        (w.teams, teams(data, words)),
-        (w.waste, waste(data, words)),
-        (w.health, health(data, words)),
-        (w.baselines, baselines(data, words)),
-        (w.nodes, nodes(data, words)),
-        (w.hardware, hardware(data, words)),
-        (w.coverage, coverage(data, words, zone)),
+    let idle_known = data.totals.gpu_hours_idle_held.is_some();
+    // A section of which nothing was asked is left out: an empty one would read as good news.
+    [
+        (true, w.utilisation, utilisation(data, words, zone)),
+        (true, w.outlook, outlook(data, words, zone)),
+        (true, w.teams, teams(data, words)),
+        (idle_known, w.waste, waste(data, words)),
+        (!data.health.is_empty(), w.health, health(data, words)),
+        (!data.baselines.is_empty(), w.baselines, baselines(data, words)),
+        (!data.nodes.is_empty(), w.nodes, nodes(data, words)),
+        (!data.hardware.is_empty(), w.hardware, hardware(data, words)),
+        (true, w.coverage, coverage(data, words, zone)),
     ]
+    .into_iter()
+    .filter_map(|(shown, title, body)| shown.then_some((title, body)))
+    .collect()
 }
 
 /// The phrases live as long as the program, whichever language.

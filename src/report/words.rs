@@ -251,10 +251,10 @@ pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
         let wait = data.totals.queue_time_s_p50.map(duration);
         let sentence = match (language, wait) {
             (Language::En, Some(wait)) => format!(
-                "Without samples no job can be judged; half of the jobs waited no longer than {wait}."
+                "No job was judged in this period; half of the jobs waited no longer than {wait}."
             ),
             (Language::Zh, Some(wait)) => {
-                format!("没有采样，无法评判作业；半数作业排队不超过 {wait}。")
+                format!("本期没有评判作业；半数作业排队不超过 {wait}。")
             }
             _ => words.no_samples.to_owned(),
         };
@@ -315,10 +315,10 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
         }
         (Action::Nothing, Language::En) => (
             words.nothing,
-            "Demand stays below capacity within the horizon and little is held idle.".into(),
+            "Demand stays below capacity within the horizon.".into(),
         ),
         (Action::Nothing, Language::Zh) => {
-            (words.nothing, "预测期内需求低于容量，占而不用很少。".into())
+            (words.nothing, "预测期内需求低于容量。".into())
         }
     };
     Answer { figure: figure.to_owned(), sentence }
