@@ -161,6 +161,9 @@ pub struct ImportArgs {
     /// Time zone of times without one, such as `Asia/Shanghai`.
     #[arg(long)]
     pub zone: Option<chrono_tz::Tz>,
+    /// Instant of readings without one (`nvidia-smi`).
+    #[arg(long, value_name = "INSTANT")]
+    pub time: Option<DateTime<Utc>>,
     /// Seconds between two readings of a GPU; by default the median of what is read.
     #[arg(long, value_name = "SECONDS")]
     pub interval: Option<f64>,
@@ -178,7 +181,7 @@ pub struct ImportArgs {
 /// Format of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ImportFormat {
-    /// Query CSV logs.
+    /// Query CSV logs, whole outputs, or `-q -x` XML.
     NvidiaSmi,
     /// Slurm's accounting, as `sacct --parsable2` prints it.
     Sacct,

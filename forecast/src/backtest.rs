@@ -71,7 +71,7 @@ pub fn origins(series: &Series, horizon_steps: usize, count: usize) -> Vec<usize
     };
     let count = count.clamp(1, ORIGINS_MAX);
     let mut stride = (room / count.saturating_sub(1).max(1)).max(season + 1);
-    if season > 1 && stride % season == 0 {
+    if season > 1 && stride.is_multiple_of(season) {
         stride -= 1;
     }
     let last = series.len() - horizon_steps;

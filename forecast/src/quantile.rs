@@ -100,7 +100,7 @@ impl QuantileForecast {
     /// [`ForecastError::Value`] or [`ForecastError::Crossed`].
     pub fn new(levels: Vec<QuantileLevel>, gpus: Vec<f64>) -> Result<Self, ForecastError> {
         check_levels(&levels)?;
-        if gpus.is_empty() || gpus.len() % levels.len() != 0 {
+        if gpus.is_empty() || !gpus.len().is_multiple_of(levels.len()) {
             return Err(ForecastError::Shape { values: gpus.len(), levels: levels.len() });
         }
         for (step, row) in gpus.chunks(levels.len()).enumerate() {

@@ -139,7 +139,8 @@ impl Series {
 
 /// A step divides a day or is a whole number of days.
 pub(crate) fn check_step(step_s: u32) -> Result<(), ForecastError> {
-    let whole = step_s >= 60 && (86_400 % step_s == 0 || step_s % 86_400 == 0);
+    let whole =
+        step_s >= 60 && (86_400_u32.is_multiple_of(step_s) || step_s.is_multiple_of(86_400));
     if whole {
         return Ok(());
     }

@@ -94,6 +94,7 @@ fn import_args(format: ImportFormat, paths: Vec<String>) -> ImportArgs {
         cluster: Some(crate::demo::CLUSTER.to_owned()),
         node: None,
         zone: Some(chrono_tz::Tz::UTC),
+        time: None,
         interval: None,
         columns: Vec::new(),
         delimiter: None,

@@ -1,7 +1,8 @@
 //! `loadline import`: reads, merges, commits, and tells what it did.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use loadline_ingest::source::nvidia_smi::{self, NvidiaSmiSettings};
+use loadline_ingest::source::input::Input;
+use loadline_ingest::source::nvidia_smi;
 use loadline_ingest::source::sacct::{self, SacctSettings};
 use loadline_ingest::source::table_csv;
 use loadline_ingest::{Import, ImportSettings, ImportSummary, Store, Table};
@@ -44,10 +45,7 @@ pub(super) async fn import(
 fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), Failure> {
     let paths = &args.paths;
     let table = match args.format {
-        ImportFormat::NvidiaSmi => {
-            let settings = NvidiaSmiSettings { node: args.node.clone(), zone: args.zone };
-            return Ok(nvidia_smi::read(paths, &settings, import)?);
-        }
+        ImportFormat::NvidiaSmi => return nvidia_smi_logs(args, import),
         ImportFormat::Sacct => {
             let settings = SacctSettings {
                 columns: args.columns.clone(),
@@ -66,6 +64,25 @@ fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), F
         ImportFormat::GpuCounts => Table::GpuCounts,
     };
     Ok(table_csv::read(paths, table, import)?)
+}
+
+/// A log that does not name its node is of the node that its file is named after.
+fn nvidia_smi_logs(args: &ImportArgs, import: &mut Import) -> Result<(), Failure> {
+    for input in Input::expand(&args.paths)? {
+        let stem = input.path().and_then(|path| path.file_name()).map(|name| {
+            let name = name.to_string_lossy();
+            name.split('.').next().unwrap_or_default().to_owned()
+        });
+        let options = nvidia_smi::Options {
+            node: args.node.clone().or(stem),
+            cluster: args.cluster.clone(),
+            zone: args.zone,
+            time: args.time,
+            columns: (!args.columns.is_empty()).then(|| args.columns.clone()),
+        };
+        nvidia_smi::read(&[input], &options, import)?;
+    }
+    Ok(())
 }
 
 /// Prints the summary.

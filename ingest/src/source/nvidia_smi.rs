@@ -331,10 +331,10 @@ impl<'a> Log<'a> {
         sample.cluster.clone_from(&self.cluster);
         sample.node = row.host.map(|host| self.names.of(host)).or_else(|| self.node.clone());
         sample.gpu_model = row.model.map(|model| self.names.of(model));
-        if let Some(bus) = row.bus {
-            if !self.by_bus.contains_key(bus) {
-                self.by_bus.insert(bus.to_owned(), gpu.clone());
-            }
+        if let Some(bus) = row.bus
+            && !self.by_bus.contains_key(bus)
+        {
+            self.by_bus.insert(bus.to_owned(), gpu.clone());
         }
         if let Gpu::Uuid(uuid) = &gpu {
             sample.gpu_uuid = Some(Arc::clone(uuid));
