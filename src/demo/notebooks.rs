@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Field, Schema};
 use loadline_ingest::Table;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -53,7 +53,8 @@ fn encode(file: File, table: Table, columns: Columns) -> Result<(), ParquetError
         .into_iter()
         .map(|(name, array)| {
             let field = known.field_with_name(name).expect("a column of the table");
-            (field.clone(), array)
+            // As in the store's own files, instants are microseconds.
+            (Field::new(field.name(), array.data_type().clone(), true), array)
         })
         .unzip();
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;

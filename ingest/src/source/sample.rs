@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, Float64Builder, Int16Builder, Int32Builder, Int64Builder, RecordBatch, StringBuilder,
-    TimestampMicrosecondBuilder,
+    TimestampMillisecondBuilder,
 };
 
 use super::value::{COLUMNS, Kind, Measure, Reading};
@@ -84,7 +84,7 @@ impl Values {
 #[derive(Debug)]
 pub(crate) struct Samples {
     rows: usize,
-    sampled_at: TimestampMicrosecondBuilder,
+    sampled_at: TimestampMillisecondBuilder,
     names: [StringBuilder; 5],
     gpu: Int16Builder,
     mig: Int16Builder,
@@ -127,7 +127,7 @@ impl Default for Samples {
         });
         Self {
             rows: 0,
-            sampled_at: TimestampMicrosecondBuilder::new(),
+            sampled_at: TimestampMillisecondBuilder::new(),
             names: std::array::from_fn(|_| StringBuilder::new()),
             gpu: Int16Builder::new(),
             mig: Int16Builder::new(),
@@ -146,7 +146,7 @@ impl Samples {
         sample: &Sample,
         out: &mut dyn Output,
     ) -> Result<(), IngestError> {
-        self.sampled_at.append_value(micros(sample.sampled_at_ms));
+        self.sampled_at.append_value(sample.sampled_at_ms);
         let names =
             [&sample.cluster, &sample.node, &sample.gpu_uuid, &sample.gpu_model, &sample.job_id];
         for (builder, name) in self.names.iter_mut().zip(names) {
@@ -221,9 +221,8 @@ impl Samples {
             Arc::new(builder.finish())
         };
         let instant = |value: &dyn Fn(&Device) -> Option<i64>| -> ArrayRef {
-            let mut builder = TimestampMicrosecondBuilder::new();
-            let micros = |device| value(device).map(micros);
-            self.seen.values().for_each(|device| builder.append_option(micros(device)));
+            let mut builder = TimestampMillisecondBuilder::new();
+            self.seen.values().for_each(|device| builder.append_option(value(device)));
             Arc::new(builder.finish().with_timezone("UTC"))
         };
         let uuids = arrow::array::StringArray::from_iter_values(self.seen.keys());
@@ -245,10 +244,6 @@ impl Samples {
         ];
         out.rows(Table::Gpus, RecordBatch::try_from_iter_with_nullable(nullable(columns))?)
     }
-}
-
-fn micros(ms: i64) -> i64 {
-    ms.saturating_mul(1000)
 }
 
 /// Takes `new` where it is known.

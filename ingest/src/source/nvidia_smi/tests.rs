@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow::datatypes::{Float64Type, Int16Type, Int32Type, Int64Type, TimestampMillisecondType};
 use proptest::prelude::*;
 
 use super::*;
@@ -59,7 +59,7 @@ impl Taken {
     pub(crate) fn column(&self, name: &str) -> Vec<String> {
         let mut cells = Vec::new();
         for batch in &self.samples {
-            let at = batch["sampled_at"].as_primitive::<TimestampMicrosecondType>();
+            let at = batch["sampled_at"].as_primitive::<TimestampMillisecondType>();
             for row in 0..batch.num_rows() {
                 let order = (at.value(row), text(batch, "gpu_uuid", row), text(batch, "mig", row));
                 cells.push((order, text(batch, name, row)));
@@ -94,8 +94,8 @@ fn text(batch: &RecordBatch, name: &str, row: usize) -> String {
     } else if let Some(values) = column.as_primitive_opt::<Int16Type>() {
         values.value(row).to_string()
     } else {
-        let ms = column.as_primitive::<TimestampMicrosecondType>().value(row);
-        DateTime::from_timestamp_micros(ms).unwrap().format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+        let ms = column.as_primitive::<TimestampMillisecondType>().value(row);
+        DateTime::from_timestamp_millis(ms).unwrap().format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
     }
 }
 
