@@ -1,8 +1,12 @@
 //! One module per input format; each turns text or columns into batches of table rows.
 
 pub(crate) mod clock;
+#[cfg(test)]
+pub(crate) mod collected;
 pub mod dcgm;
 pub mod input;
+pub mod instant;
 pub mod nvidia_smi;
+pub mod sacct;
 pub(crate) mod sample;
 pub(crate) mod value;
