@@ -86,44 +86,44 @@ counted AS (
     FROM run r
 ),
 recent AS (
-    SELECT c.cluster, c."partition",
-        regr_slope(c.gpus_waiting_mean, CAST(c.week_number AS DOUBLE)) AS slope,
-        first_value(c.gpus_waiting_mean ORDER BY c.week_number) AS waiting_first,
-        last_value(c.gpus_waiting_mean ORDER BY c.week_number) AS waiting_last,
-        last_value(c.weeks_above ORDER BY c.week_number) AS weeks_above,
-        last_value(c.held_ratio ORDER BY c.week_number) AS held_ratio,
-        max(c.weeks_seen) AS weeks_seen
+    SELECT c.*,
+        CASE WHEN c.week_number > c.weeks_seen - $weeks THEN c.gpus_waiting_mean END AS waiting,
+        CASE WHEN c.week_number = c.weeks_seen THEN c.weeks_above END AS run_weeks,
+        CASE WHEN c.week_number = c.weeks_seen THEN c.held_ratio END AS last_held_ratio,
+        CASE WHEN c.week_number = c.weeks_seen THEN c.gpus_waiting_mean END AS last_waiting,
+        CASE WHEN c.week_number = greatest(c.weeks_seen - $weeks + 1, 1)
+            THEN c.gpus_waiting_mean END AS first_waiting
     FROM counted c
-    WHERE c.week_number > c.weeks_seen - $weeks
-    GROUP BY c.cluster, c."partition"
 ),
-judged AS (
+pooled AS (
     SELECT r.*,
-        CASE
-            WHEN r.weeks_seen < $weeks THEN concat('not enough history: ', r.weeks_seen,
-                ' whole weeks, ', $weeks, ' needed')
-            WHEN r.weeks_above < $weeks THEN concat('keep: ', r.weeks_above, ' of ', $weeks,
-                ' consecutive weeks above ', CAST(round($util_ratio * 100) AS BIGINT),
-                ' %; the last was at ',
-                coalesce(CAST(CAST(round(r.held_ratio * 100) AS BIGINT) AS VARCHAR), 'unknown'),
-                ' %')
-            WHEN r.slope > 0 THEN concat('expand: ', r.weeks_above, ' consecutive weeks above ',
-                CAST(round($util_ratio * 100) AS BIGINT), ' % and the queue grows, from ',
-                round(r.waiting_first, 1), ' to ', round(r.waiting_last, 1),
-                ' GPUs waiting over the last ', $weeks)
-            ELSE concat('watch: ', r.weeks_above, ' consecutive weeks above ',
-                CAST(round($util_ratio * 100) AS BIGINT), ' %, but the queue does not grow, from ',
-                round(r.waiting_first, 1), ' to ', round(r.waiting_last, 1),
-                ' GPUs waiting over the last ', $weeks)
-        END AS conclusion
+        regr_slope(r.waiting, CAST(r.week_number AS DOUBLE)) OVER pool AS slope,
+        max(r.first_waiting) OVER pool AS waiting_first,
+        max(r.last_waiting) OVER pool AS waiting_last,
+        max(r.run_weeks) OVER pool AS run_length,
+        max(r.last_held_ratio) OVER pool AS held_last
     FROM recent r
+    WINDOW pool AS (PARTITION BY r.cluster, r."partition")
 )
 SELECT
-    c.cluster, c."partition", c.week_started_at, c.gpu_hours_held, c.gpu_hours_available,
-    c.held_ratio, c.busy_ratio, c.gpus_waiting_mean, c.gpus_waiting_change,
-    c.weeks_above, j.conclusion
-FROM counted c
-JOIN judged j
-    ON (j.cluster IS NOT DISTINCT FROM c.cluster)
-    AND (j."partition" IS NOT DISTINCT FROM c."partition")
-ORDER BY c.cluster, c."partition", c.week_started_at
+    r.cluster, r."partition", r.week_started_at, r.gpu_hours_held, r.gpu_hours_available,
+    r.held_ratio, r.busy_ratio, r.gpus_waiting_mean, r.gpus_waiting_change, r.weeks_above,
+    CASE
+        WHEN r.weeks_seen < $weeks THEN concat('not enough history: ', r.weeks_seen,
+            ' whole weeks, ', $weeks, ' needed')
+        WHEN r.run_length < $weeks THEN concat('keep: ', r.run_length, ' of ', $weeks,
+            ' consecutive weeks above ', CAST(round($util_ratio * 100) AS BIGINT),
+            ' %; the last was at ',
+            coalesce(CAST(CAST(round(r.held_last * 100) AS BIGINT) AS VARCHAR), 'unknown'),
+            ' %')
+        WHEN r.slope > 0 THEN concat('expand: ', r.run_length, ' consecutive weeks above ',
+            CAST(round($util_ratio * 100) AS BIGINT), ' % and the queue grows, from ',
+            round(r.waiting_first, 1), ' to ', round(r.waiting_last, 1),
+            ' GPUs waiting over the last ', $weeks)
+        ELSE concat('watch: ', r.run_length, ' consecutive weeks above ',
+            CAST(round($util_ratio * 100) AS BIGINT), ' %, but the queue does not grow, from ',
+            round(r.waiting_first, 1), ' to ', round(r.waiting_last, 1),
+            ' GPUs waiting over the last ', $weeks)
+    END AS conclusion
+FROM pooled r
+ORDER BY r.cluster, r."partition", r.week_started_at

@@ -8,61 +8,59 @@
 -- asks has one row without a size. Ordered by cluster, partition, job_gpus. slots: how many jobs of
 -- that size fit, one size at a time: on one node each, or on whole free nodes where a job is larger
 -- than a node. A job whose pool is not in the inventory counts in pool `default` if there is one.
-WITH pool AS (
-    SELECT f.* FROM fragmentation f
+WITH known AS (
+    SELECT g.cluster, array_agg(DISTINCT coalesce(g."partition", n."partition", 'default')) AS pools
+    FROM gpus g
+    LEFT JOIN nodes n ON n.node = g.node AND (n.cluster IS NOT DISTINCT FROM g.cluster)
+    GROUP BY g.cluster
 ),
 asked AS (
     SELECT j.cluster,
-        CASE WHEN p."partition" IS NULL AND d."partition" IS NOT NULL THEN 'default'
-            ELSE coalesce(j."partition", 'default') END AS "partition",
+        CASE WHEN array_has(k.pools, 'default') AND j."partition" IS NOT NULL
+                AND NOT array_has(k.pools, j."partition") THEN 'default'
+            ELSE coalesce(j."partition", 'default') END AS pool,
         coalesce(j.gpus_requested, j.gpus_allocated) AS job_gpus,
         CASE WHEN j.started_at IS NULL AND j.ended_at IS NULL AND j.submitted_at <= as_of()
             THEN 1 ELSE 0 END AS waits,
         CASE WHEN j.submitted_at >= $from AND j.submitted_at < $until THEN 1 ELSE 0 END AS recent
     FROM jobs j
-    LEFT JOIN pool p
-        ON p."partition" = coalesce(j."partition", 'default')
-        AND (p.cluster IS NOT DISTINCT FROM j.cluster)
-    LEFT JOIN pool d
-        ON d."partition" = 'default' AND (d.cluster IS NOT DISTINCT FROM j.cluster)
+    LEFT JOIN known k ON k.cluster IS NOT DISTINCT FROM j.cluster
 ),
 sizes AS (
-    SELECT a.cluster, a."partition", a.job_gpus, sum(a.waits) AS jobs_waiting,
-        sum(a.recent) AS jobs_recent
+    SELECT a.cluster, a.pool, a.job_gpus, sum(a.waits) AS jobs_waiting, sum(a.recent) AS jobs_recent
     FROM asked a
     WHERE a.job_gpus > 0 AND (a.waits = 1 OR a.recent = 1)
-    GROUP BY a.cluster, a."partition", a.job_gpus
-),
-asked_pool AS (
-    SELECT p.*, s.job_gpus, s.jobs_waiting, s.jobs_recent
-    FROM pool p
-    LEFT JOIN sizes s
-        ON (s.cluster IS NOT DISTINCT FROM p.cluster)
-        AND (s."partition" IS NOT DISTINCT FROM p."partition")
+    GROUP BY a.cluster, a.pool, a.job_gpus
 ),
 fit AS (
-    SELECT a.cluster, a."partition", a.job_gpus,
-        CASE
-            WHEN a.job_gpus <= a.node_gpus_max THEN sum(floor(f.gpus_free / a.job_gpus))
-            ELSE floor(
-                sum(CASE WHEN f.gpus_free >= a.node_gpus_max THEN 1 ELSE 0 END)
-                / ceil(a.job_gpus / a.node_gpus_max))
-        END AS slots
-    FROM asked_pool a
-    JOIN node_free f
-        ON (f.cluster IS NOT DISTINCT FROM a.cluster)
-        AND (f."partition" IS NOT DISTINCT FROM a."partition")
-    WHERE a.job_gpus IS NOT NULL
-    GROUP BY a.cluster, a."partition", a.job_gpus, a.node_gpus_max
+    SELECT p.cluster, p."partition", p.gpus_installed, p.gpus_down, p.gpus_free, p.gpus_waiting,
+        p.largest_free_block, p.node_gpus_max, p.nodes_with_free,
+        s.job_gpus, s.jobs_waiting, s.jobs_recent,
+        sum(floor(f.gpus_free / s.job_gpus)) AS slots_on_a_node,
+        sum(CASE WHEN f.gpus_free >= p.node_gpus_max THEN 1 ELSE 0 END) AS nodes_all_free
+    FROM fragmentation p
+    LEFT JOIN sizes s
+        ON (s.cluster IS NOT DISTINCT FROM p.cluster)
+        AND (s.pool IS NOT DISTINCT FROM p."partition")
+    LEFT JOIN node_free f
+        ON (f.cluster IS NOT DISTINCT FROM p.cluster)
+        AND (f."partition" IS NOT DISTINCT FROM p."partition")
+    GROUP BY p.cluster, p."partition", p.gpus_installed, p.gpus_down, p.gpus_free, p.gpus_waiting,
+        p.largest_free_block, p.node_gpus_max, p.nodes_with_free,
+        s.job_gpus, s.jobs_waiting, s.jobs_recent
+),
+fitted AS (
+    SELECT f.*,
+        CAST(CASE
+            WHEN f.job_gpus <= f.node_gpus_max THEN f.slots_on_a_node
+            ELSE floor(f.nodes_all_free / ceil(f.job_gpus / f.node_gpus_max))
+        END AS BIGINT) AS slots
+    FROM fit f
 ),
 told AS (
-    SELECT a.*, CAST(t.slots AS BIGINT) AS slots,
-        CASE WHEN t.slots IS NOT NULL
-            THEN least(a.jobs_waiting, CAST(t.slots AS BIGINT)) END AS jobs_could_start
-    FROM asked_pool a
-    LEFT JOIN fit t
-        ON t.job_gpus = a.job_gpus AND (t.cluster IS NOT DISTINCT FROM a.cluster)
-        AND (t."partition" IS NOT DISTINCT FROM a."partition")
+    SELECT f.*,
+        CASE WHEN f.slots IS NOT NULL THEN least(f.jobs_waiting, f.slots) END AS jobs_could_start
+    FROM fitted f
 )
 SELECT
     t.cluster, t."partition", t.gpus_installed, t.gpus_down, t.gpus_free, t.largest_free_block,

@@ -13,10 +13,15 @@ WITH pools AS (
     FROM node_free f
     GROUP BY f.cluster, f."partition"
 ),
-last_hour AS (
-    SELECT c.cluster, c."partition", max(c.hour_started_at) AS hour_started_at
+capacity AS (
+    SELECT c.*,
+        row_number() OVER (
+            PARTITION BY c.cluster, c."partition" ORDER BY c.hour_started_at DESC
+        ) AS age
     FROM capacity_hourly c
-    GROUP BY c.cluster, c."partition"
+    WHERE NOT EXISTS (
+        SELECT 1 FROM gpus g WHERE coalesce(g.cluster, '') = coalesce(c.cluster, '')
+    )
 ),
 last_count AS (
     SELECT c.cluster, c."partition", c.team, max(c.counted_at) AS counted_at
@@ -46,34 +51,25 @@ asked_pool AS (
     FROM asked a
     GROUP BY a.cluster, a."partition"
 ),
-counted AS (
-    SELECT c.cluster, c."partition", max(c.gpus_installed) AS gpus_installed,
-        max(c.gpus_installed - c.gpus_available) AS gpus_down,
-        max(c.gpus_available) AS gpus_available, coalesce(max(a.gpus_held), 0) AS gpus_held
-    FROM capacity_hourly c
-    JOIN last_hour l
-        ON l.hour_started_at = c.hour_started_at AND (l.cluster IS NOT DISTINCT FROM c.cluster)
-        AND (l."partition" IS NOT DISTINCT FROM c."partition")
-    LEFT JOIN asked_pool a
-        ON (a.cluster IS NOT DISTINCT FROM c.cluster)
-        AND (a."partition" IS NOT DISTINCT FROM c."partition")
-    WHERE NOT EXISTS (
-        SELECT 1 FROM pools p WHERE coalesce(p.cluster, '') = coalesce(c.cluster, '')
-    )
-    GROUP BY c.cluster, c."partition"
-),
-every AS (
+sized AS (
     SELECT p.* FROM pools p
     UNION ALL
-    SELECT c.cluster, c."partition", c.gpus_installed, c.gpus_down, c.gpus_held,
-        greatest(c.gpus_available - c.gpus_held, 0) AS gpus_free,
+    SELECT c.cluster, c."partition", c.gpus_installed,
+        c.gpus_installed - c.gpus_available AS gpus_down,
+        CAST(NULL AS DOUBLE) AS gpus_held, CAST(NULL AS DOUBLE) AS gpus_free,
         CAST(NULL AS DOUBLE) AS largest_free_block, CAST(NULL AS DOUBLE) AS node_gpus_max,
         CAST(NULL AS BIGINT) AS nodes_with_free
-    FROM counted c
+    FROM capacity c
+    WHERE c.age = 1
 )
-SELECT e.cluster, e."partition", e.gpus_installed, e.gpus_down, e.gpus_held, e.gpus_free,
-    e.largest_free_block, e.node_gpus_max, e.nodes_with_free, coalesce(w.gpus_waiting, 0) AS gpus_waiting
-FROM every e
-LEFT JOIN asked_pool w
-    ON (w.cluster IS NOT DISTINCT FROM e.cluster)
-    AND (w."partition" IS NOT DISTINCT FROM e."partition")
+SELECT s.cluster, s."partition", s.gpus_installed, s.gpus_down,
+    coalesce(s.gpus_held, a.gpus_held, 0) AS gpus_held,
+    coalesce(
+        s.gpus_free, greatest(s.gpus_installed - s.gpus_down - coalesce(a.gpus_held, 0), 0)
+    ) AS gpus_free,
+    s.largest_free_block, s.node_gpus_max, s.nodes_with_free,
+    coalesce(a.gpus_waiting, 0) AS gpus_waiting
+FROM sized s
+LEFT JOIN asked_pool a
+    ON (a.cluster IS NOT DISTINCT FROM s.cluster)
+    AND (a."partition" IS NOT DISTINCT FROM s."partition")
