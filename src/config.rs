@@ -4,7 +4,7 @@ use std::path::Path;
 
 use loadline_engine::EngineConfig;
 use loadline_engine::calendar::Calendar;
-use loadline_ingest::source::sacct::WorkloadRule;
+use loadline_ingest::workload::{WorkloadRule, WorkloadRules};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -28,9 +28,11 @@ makeup_days = [
   # { date = "2026-10-10", like = "wed" },
 ]
 
-# Workload types by the name of the job; the first match wins, the rest is `unlabelled`.
+# Workload types; the first rule whose patterns all match wins, the rest is `unlabelled`. A pattern
+# is a glob over the whole value, or a regular expression between slashes; it is held against
+# partition, name, user, team, project, or label.KEY.
 # [[workload]]
-# match = { name = "train-*" }
+# match = { name = "train-*", partition = "/^(a100|h100)/" }
 # workload = "train"
 "#;
 
@@ -42,20 +44,7 @@ pub struct Config {
     #[serde(default)]
     pub calendar: Calendar,
     #[serde(default)]
-    workload: Vec<Rule>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rule {
-    r#match: Match,
-    workload: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Match {
-    name: String,
+    workload: Vec<WorkloadRule>,
 }
 
 impl Config {
@@ -87,18 +76,9 @@ impl Config {
     /// Workload rules.
     ///
     /// # Errors
-    /// A pattern that is no glob.
-    pub fn workloads(&self) -> Result<Vec<WorkloadRule>, Failure> {
-        let rule = |rule: &Rule| {
-            let name = WorkloadRule::pattern(&rule.r#match.name).map_err(|reason| {
-                Failure::usage(format!(
-                    "cannot use workload rule `{}`: {reason}",
-                    rule.r#match.name
-                ))
-            })?;
-            Ok(WorkloadRule { name, workload: rule.workload.clone() })
-        };
-        self.workload.iter().map(rule).collect()
+    /// A rule without a pattern, of an unknown fact, or with a pattern that cannot be parsed.
+    pub fn workloads(&self) -> Result<WorkloadRules, Failure> {
+        Ok(WorkloadRules::new(&self.workload)?)
     }
 }
 
@@ -109,7 +89,7 @@ mod tests {
     #[test]
     fn the_template_reads_and_a_slip_is_refused() {
         let config: Config = toml::from_str(TEMPLATE).unwrap();
-        assert!(config.workloads().unwrap().is_empty());
+        assert!(config.workloads().is_ok());
         assert!(toml::from_str::<Config>("[calender]\n").is_err());
     }
 }

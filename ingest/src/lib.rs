@@ -13,6 +13,7 @@ pub mod period;
 pub mod schema;
 pub mod source;
 pub mod store;
+pub mod workload;
 
 pub use error::IngestError;
 pub use import::{Import, ImportSettings, ImportSummary};

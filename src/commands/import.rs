@@ -2,9 +2,9 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_ingest::source::input::Input;
+use loadline_ingest::source::mapped::{self, MappedOptions, Mapping};
 use loadline_ingest::source::nvidia_smi;
-use loadline_ingest::source::sacct::{self, SacctSettings};
-use loadline_ingest::source::table_csv;
+use loadline_ingest::source::sacct::{self, SacctOptions};
 use loadline_ingest::{Import, ImportSettings, ImportSummary, Store, Table};
 
 use super::{Context, print};
@@ -43,17 +43,17 @@ pub(super) async fn import(
 }
 
 fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), Failure> {
-    let paths = &args.paths;
     let table = match args.format {
         ImportFormat::NvidiaSmi => return nvidia_smi_logs(args, import),
         ImportFormat::Sacct => {
-            let settings = SacctSettings {
+            let options = SacctOptions {
                 columns: args.columns.clone(),
-                delimiter: args.delimiter.unwrap_or('|'),
-                zone: args.zone.unwrap_or(chrono_tz::Tz::UTC),
-                workloads: config.workloads()?,
+                delimiter: args.delimiter.map(String::from),
+                zone: args.zone,
+                rules: config.workloads()?,
+                ..SacctOptions::default()
             };
-            return Ok(sacct::read(paths, &settings, import)?);
+            return Ok(sacct::read(&Input::expand(&args.paths)?, &options, import)?);
         }
         ImportFormat::Jobs => Table::Jobs,
         ImportFormat::Samples => Table::Samples,
@@ -63,7 +63,17 @@ fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), F
         ImportFormat::Allocations => Table::Allocations,
         ImportFormat::GpuCounts => Table::GpuCounts,
     };
-    Ok(table_csv::read(paths, table, import)?)
+    let options =
+        MappedOptions { mapping: mapping(args)?, zone: args.zone, rules: config.workloads()? };
+    Ok(mapped::read(&Input::expand(&args.paths)?, table, &options, import)?)
+}
+
+/// The mapping that the arguments name, or the one that takes columns by their names.
+fn mapping(args: &ImportArgs) -> Result<Mapping, Failure> {
+    let Some(path) = &args.mapping else { return Ok(Mapping::default()) };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("could not read `{}`: {error}", path.display())))?;
+    Ok(Mapping::parse(&path.to_string_lossy(), &text)?)
 }
 
 /// A log that does not name its node is of the node that its file is named after.

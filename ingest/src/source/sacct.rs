@@ -1,264 +1,259 @@
-//! Slurm's accounting as `sacct --parsable2` prints it.
+//! Slurm's ledger: `sacct --parsable2`, and exports of the accounting database.
 //!
-//! GPUs are read from `AllocTRES` first, then `ReqTRES`; a typed and an untyped entry of the same
-//! GPUs count once. Times without zone are UTC, as `TZ=UTC sacct` prints them, unless a zone is
-//! given. Steps (`123.batch`) are no jobs.
+//! Columns are found by name in the header, or named by [`SacctOptions::columns`]. Times are read
+//! as UTC (ask with `TZ=UTC sacct ...`) unless a zone is given. Job steps are no jobs: they only
+//! fill in what the job's own row lacks. Which attempt a row is, is decided when all is read
+//! (see [`attempt`]), so a call holds its rows in memory: about 0.4 KB each.
+//!
+//! # Source
+//! `sacct(1)` and `slurm.conf(5)` of Slurm; the columns of slurmdb's job table.
 
-use chrono::{NaiveDateTime, TimeZone};
+mod attempt;
+mod columns;
+mod duration;
+mod nodelist;
+mod record;
+pub(crate) mod row;
+mod state;
+mod tres;
+
+use std::collections::HashMap;
+
 use chrono_tz::Tz;
 
-use super::columns::Columns;
-use super::input::Input;
-use crate::batch::{Output, Reject};
+use crate::batch::{Notice, Output, Reject};
 use crate::error::IngestError;
 use crate::schema::Table;
+use crate::source::input::{Input, Line};
+use crate::source::instant::{Ambiguous, Moments};
+use crate::workload::WorkloadRules;
+use columns::Layout;
+use record::{Reader, Record, Step};
+use row::JobRow;
 
+pub use duration::{SlurmSeconds, duration_s};
+pub use nodelist::nodes;
+pub(crate) use state::upper_state;
+pub use tres::{TresIds, default_tres_ids};
+
+/// Rows handed on at a time.
 const BATCH_ROWS: usize = 65_536;
-const TEXT_CHARS_MAX: usize = 200;
 
-/// How to read it.
+/// How to read a ledger.
 #[derive(Debug, Clone)]
-pub struct SacctSettings {
-    /// Names of the columns of a file without header.
+pub struct SacctOptions {
+    /// Column names of a file without header, in order; a header that is there wins.
     pub columns: Vec<String>,
-    /// Delimiter.
-    pub delimiter: char,
-    /// Zone of the times.
-    pub zone: Tz,
-    /// Which job names mean which workload; the first match wins.
-    pub workloads: Vec<WorkloadRule>,
+    /// Delimiter; told from the header, or `|`, without one.
+    pub delimiter: Option<String>,
+    /// Zone of the times; UTC without one.
+    pub zone: Option<Tz>,
+    /// What numeric TRES ids stand for.
+    pub tres_ids: TresIds,
+    /// Column that names the project, such as `WCKey`; no project without one.
+    pub project: Option<String>,
+    /// Rules that give jobs their workload.
+    pub rules: WorkloadRules,
 }
 
-/// A workload type told by the name of the job.
-#[derive(Debug, Clone)]
-pub struct WorkloadRule {
-    /// Glob over the job's name.
-    pub name: glob::Pattern,
-    /// Workload type.
-    pub workload: String,
-}
-
-impl WorkloadRule {
-    /// Reads a glob.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn pattern(text: &str) -> Result<glob::Pattern, String> {
-        glob::Pattern::new(text).map_err(|error| error.msg.to_owned())
-    }
-}
-
-impl Default for SacctSettings {
+impl Default for SacctOptions {
     fn default() -> Self {
-        Self { columns: Vec::new(), delimiter: '|', zone: Tz::UTC, workloads: Vec::new() }
+        Self {
+            columns: Vec::new(),
+            delimiter: None,
+            zone: None,
+            tres_ids: default_tres_ids(),
+            project: None,
+            rules: WorkloadRules::default(),
+        }
     }
 }
 
-/// Reads files into `jobs`.
+/// Reads `inputs` into rows of `jobs`.
+///
+/// Every line becomes a row, is counted as a step, or is kept aside with its reason.
 ///
 /// # Errors
-/// A file that cannot be read, or that has no `JobID` column.
+/// [`IngestError::Read`] where a file cannot be read, [`IngestError::Format`] where a file has no
+/// header and no columns were named; whatever `out` answers.
 pub fn read(
-    paths: &[String],
-    settings: &SacctSettings,
+    inputs: &[Input],
+    options: &SacctOptions,
     out: &mut dyn Output,
 ) -> Result<(), IngestError> {
-    for input in Input::expand(paths)? {
-        read_one(&input, settings, out)?;
+    let mut ledger = Ledger::default();
+    let mut reader = Reader::new(options);
+    for input in inputs {
+        ledger.read_file(input, options, &mut reader, out)?;
+    }
+    attempt::number_attempts(&mut ledger.rows);
+    for rows in ledger.rows.chunks(BATCH_ROWS) {
+        out.rows(Table::Jobs, row::batch(rows)?)?;
     }
     Ok(())
 }
 
-fn read_one(
-    input: &Input,
-    settings: &SacctSettings,
-    out: &mut dyn Output,
-) -> Result<(), IngestError> {
-    let mut names = settings.columns.clone();
-    let mut rows = Columns::default();
-    for (position, line) in std::io::BufRead::lines(input.open()?).enumerate() {
-        let line = line.map_err(|source| input.unreadable(source))?;
-        let line = line.trim_start_matches('\u{feff}').trim_end_matches('\r');
-        if line.is_empty() {
-            continue;
-        }
-        if names.is_empty() {
-            names = line.split(settings.delimiter).map(str::to_owned).collect();
-            if !names.iter().any(|name| name == "JobID" || name == "JobIDRaw") {
-                return Err(IngestError::Format {
-                    path: input.name().to_owned(),
-                    format: "sacct",
-                    reason: format!(
-                        "the first line names no `JobID` or `JobIDRaw`: `{}`",
-                        cut(line)
-                    ),
-                    hint: Some("give the names with --columns JobID,User,...".into()),
-                });
+/// Rows of one import, with the place of each job's latest row.
+#[derive(Debug, Default)]
+struct Ledger {
+    rows: Vec<JobRow>,
+    latest: HashMap<String, usize>,
+}
+
+/// What one file held beside job rows.
+#[derive(Debug, Default)]
+struct Counts {
+    steps: u64,
+    orphans: u64,
+}
+
+impl Ledger {
+    fn read_file(
+        &mut self,
+        input: &Input,
+        options: &SacctOptions,
+        reader: &mut Reader<'_>,
+        out: &mut dyn Output,
+    ) -> Result<(), IngestError> {
+        let mut lines = input.lines()?;
+        let mut layout: Option<Layout> = None;
+        let mut counts = Counts::default();
+        let mut moments = Moments::new(options.zone.unwrap_or(Tz::UTC), Ambiguous::Earlier);
+        while let Some(line) = lines.next_line().map_err(|error| input.unreadable(error))? {
+            if line.text.trim().is_empty() {
+                continue;
             }
-            continue;
+            let Some(known) = &layout else {
+                layout = Some(self.first_line(input, options, &line, out, reader, &mut moments)?);
+                continue;
+            };
+            if known.repeated_by(&line.text) {
+                continue;
+            }
+            self.take_line(input, known, &line, reader, &mut moments, &mut counts, out);
         }
-        out.read(1);
-        let cells: Vec<&str> = line.splitn(names.len(), settings.delimiter).collect();
-        let row = Row { names: &names, cells: &cells };
-        if let Err(reason) = row.keep(settings, &mut rows) {
-            out.reject(Reject {
-                file: input.name().to_owned(),
-                line: Some(position as u64 + 1),
-                reason,
-                text: cut(line),
-            });
-        }
-        if rows.rows() >= BATCH_ROWS {
-            out.rows(Table::Jobs, rows.take()?)?;
-        }
-    }
-    if rows.rows() > 0 {
-        out.rows(Table::Jobs, rows.take()?)?;
-    }
-    Ok(())
-}
-
-fn cut(line: &str) -> String {
-    line.chars().take(TEXT_CHARS_MAX).collect()
-}
-
-struct Row<'a> {
-    names: &'a [String],
-    cells: &'a [&'a str],
-}
-
-impl Row<'_> {
-    fn get(&self, name: &str) -> Option<&str> {
-        let position = self.names.iter().position(|known| known == name)?;
-        let cell = self.cells.get(position)?.trim();
-        let nothing = ["", "Unknown", "None", "N/A", "None assigned", "(null)"];
-        (!nothing.contains(&cell)).then_some(cell)
-    }
-
-    fn keep(&self, settings: &SacctSettings, rows: &mut Columns) -> Result<(), String> {
-        if self.cells.len() < self.names.len() {
-            return Err(format!("{} fields, {} expected", self.cells.len(), self.names.len()));
-        }
-        let job = self.get("JobIDRaw").or_else(|| self.get("JobID")).ok_or("no job id")?;
-        if job.contains('.') {
-            return Err("a step of a job, which the job itself counts".to_owned());
-        }
-        let at = |name: &str| self.get(name).map(|text| instant(text, settings.zone)).transpose();
-        let (submitted, eligible) = (at("Submit")?, at("Eligible")?);
-        let (started, ended) = (at("Start")?, at("End")?);
-        let state = self.get("State").map(|state| {
-            state.split_whitespace().next().unwrap_or_default().trim_end_matches('+').to_uppercase()
-        });
-        // A job cancelled before it began has a start in some versions, equal to its end.
-        let never = state.as_deref() == Some("CANCELLED") && started == ended;
-        let pending = state.as_deref() == Some("PENDING");
-        let allocated = self.get("AllocTRES").and_then(gpus);
-        rows.text("job_id", Some(job.to_owned()));
-        rows.number("attempt", Some(self.number("Restarts").unwrap_or(0.0)));
-        for (column, name) in [
-            ("cluster", "Cluster"),
-            ("name", "JobName"),
-            ("user", "User"),
-            ("team", "Account"),
-            ("partition", "Partition"),
-            ("nodes", "NodeList"),
-        ] {
-            rows.text(column, self.get(name).map(str::to_owned));
-        }
-        let name = self.get("JobName").unwrap_or_default();
-        let rule = settings.workloads.iter().find(|rule| rule.name.matches(name));
-        let workload = rule.map_or("unlabelled", |rule| rule.workload.as_str());
-        rows.text("workload", Some(workload.to_owned()));
-        rows.text("state", state);
-        rows.instant("submitted_at", submitted);
-        rows.instant("eligible_at", eligible);
-        rows.instant("started_at", started.filter(|_| !never && !pending));
-        rows.instant("ended_at", ended);
-        rows.number("suspended_s", self.get("Suspended").and_then(elapsed_s));
-        rows.number("gpus_allocated", allocated);
-        rows.number("gpus_requested", self.get("ReqTRES").and_then(gpus).or(allocated));
-        rows.number("time_limit_s", self.get("Timelimit").and_then(elapsed_s));
-        let code = self.get("ExitCode").and_then(|text| text.split(':').next()?.parse().ok());
-        rows.number("exit_code", code);
-        rows.end_row();
+        tell(input, &counts, reader, &mut moments, out);
         Ok(())
     }
 
-    fn number(&self, name: &str) -> Option<f64> {
-        self.get(name)?.parse().ok()
+    /// Takes the header, or the first row of a file without one.
+    fn first_line(
+        &mut self,
+        input: &Input,
+        options: &SacctOptions,
+        line: &Line<'_>,
+        out: &mut dyn Output,
+        reader: &mut Reader<'_>,
+        moments: &mut Moments,
+    ) -> Result<Layout, IngestError> {
+        if let Some(layout) = Layout::of_header(&line.text, options.delimiter.as_deref()) {
+            return Ok(layout);
+        }
+        let layout = Layout::of_columns(&options.columns, options.delimiter.as_deref());
+        if !layout.has_job_and_time() {
+            return Err(no_header(input, options));
+        }
+        let mut counts = Counts::default();
+        self.take_line(input, &layout, line, reader, moments, &mut counts, out);
+        Ok(layout)
     }
-}
 
-/// GPUs in a TRES list: the untyped count, else the sum of the typed ones, else the site's numeric
-/// ids from 1001.
-fn gpus(tres: &str) -> Option<f64> {
-    let (mut untyped, mut typed, mut numbered) = (None, None, None);
-    for (name, count) in tres.split(',').filter_map(|part| part.trim().split_once('=')) {
-        let Ok(count) = count.parse::<f64>() else { continue };
-        if name == "gres/gpu" {
-            untyped = Some(count);
-        } else if name.starts_with("gres/gpu:") {
-            *typed.get_or_insert(0.0) += count;
-        } else if name == "1001" || name == "1002" {
-            *numbered.get_or_insert(0.0) += count;
+    #[expect(clippy::too_many_arguments, reason = "one line with all that it changes")]
+    fn take_line(
+        &mut self,
+        input: &Input,
+        layout: &Layout,
+        line: &Line<'_>,
+        reader: &mut Reader<'_>,
+        moments: &mut Moments,
+        counts: &mut Counts,
+        out: &mut dyn Output,
+    ) {
+        out.read(1);
+        let record =
+            layout.fields(&line.text).and_then(|fields| reader.record(layout, &fields, moments));
+        match record {
+            Ok(Record::Job(row)) => {
+                self.latest.insert(row.job_id.clone(), self.rows.len());
+                self.rows.push(*row);
+            }
+            Ok(Record::Step(step)) => {
+                counts.steps += 1;
+                if !self.fill(&step) {
+                    counts.orphans += 1;
+                }
+            }
+            Err(reason) => {
+                let torn = if line.ended { "" } else { "; the line has no end" };
+                out.reject(Reject {
+                    file: input.name().to_owned(),
+                    line: Some(line.number),
+                    reason: format!("{reason}{torn}"),
+                    text: line.text.chars().take(200).collect(),
+                });
+            }
         }
     }
-    untyped.or(typed).or(numbered)
-}
 
-/// Seconds of `[days-]hours:minutes:seconds`; `None` for `UNLIMITED` and `Partition_Limit`.
-fn elapsed_s(text: &str) -> Option<f64> {
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Some(seconds);
-    }
-    let (days, clock) = text.split_once('-').map_or(("0", text), |(days, clock)| (days, clock));
-    let days: f64 = days.parse().ok()?;
-    let parts: Option<Vec<f64>> = clock.split(':').map(|part| part.parse().ok()).collect();
-    let seconds = parts?.iter().fold(0.0, |sum, part| sum * 60.0 + part);
-    Some(days * 86_400.0 + seconds)
-}
-
-/// Milliseconds since 1970 of an ISO time in `zone`, or of epoch seconds.
-fn instant(text: &str, zone: Tz) -> Result<i64, String> {
-    if let Ok(seconds) = text.parse::<i64>() {
-        return Ok(seconds * 1000);
-    }
-    let local: NaiveDateTime =
-        text.parse().map_err(|_| format!("`{text}` is no time such as 2026-01-31T09:00:00"))?;
-    match zone.from_local_datetime(&local) {
-        chrono::LocalResult::Single(at) => Ok(at.timestamp_millis()),
-        chrono::LocalResult::Ambiguous(first, _) => {
-            Err(format!("`{text}` happens twice in {zone}, first at {first}"))
+    /// Gives the job of `step` what its row lacks; `false` where there is no such job.
+    fn fill(&mut self, step: &Step) -> bool {
+        let Some(at) = self.latest.get(&step.job_id) else { return false };
+        let row = &mut self.rows[*at];
+        if row.started_at.is_some() {
+            if row.gpus_allocated.is_none() {
+                row.gpus_allocated = step.gpus_allocated;
+            }
+            if row.gpus_requested.is_none() {
+                row.gpus_requested = step.gpus_allocated;
+            }
+            if row.nodes.is_none() {
+                row.nodes.clone_from(&step.nodes);
+            }
         }
-        chrono::LocalResult::None => Err(format!("`{text}` never happens in {zone}")),
+        true
+    }
+}
+
+fn no_header(input: &Input, options: &SacctOptions) -> IngestError {
+    let reason = if options.columns.is_empty() {
+        "the first line names no JobID with State, Submit or Start, and no columns were given"
+            .to_owned()
+    } else {
+        format!("the columns `{}` hold no JobID with a time or State", options.columns.join(","))
+    };
+    IngestError::Format {
+        path: input.name().to_owned(),
+        format: "sacct",
+        reason,
+        hint: Some(
+            "name the columns in order: `--columns JobIDRaw,User,State,Start,End,AllocTRES,...`"
+                .into(),
+        ),
+    }
+}
+
+fn tell(
+    input: &Input,
+    counts: &Counts,
+    reader: &mut Reader<'_>,
+    moments: &mut Moments,
+    out: &mut dyn Output,
+) {
+    let mut notice =
+        |text: String| out.notice(Notice { file: input.name().to_owned(), line: None, text });
+    if counts.steps > 0 {
+        notice(format!("{} job steps were read; a step is no job", counts.steps));
+    }
+    if counts.orphans > 0 {
+        notice(format!("{} job steps have no job before them in this import", counts.orphans));
+    }
+    if let Some(text) = moments.doubts() {
+        notice(text);
+    }
+    if let Some(text) = reader.notices() {
+        notice(text);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn typed_and_untyped_gpus_count_once() {
-        assert_eq!(gpus("billing=12,cpu=12,gres/gpu:a100=1,gres/gpu=1"), Some(1.0));
-        assert_eq!(gpus("gres/gpu:a100=2,gres/gpu:v100=1"), Some(3.0));
-        assert_eq!(gpus("1=20,2=170000,4=1,1001=2"), Some(2.0));
-        assert_eq!(gpus("cpu=64,mem=62.50G,node=8"), None);
-    }
-
-    #[test]
-    fn elapsed_time_reads_days_and_refuses_words() {
-        assert_eq!(elapsed_s("10-13:27:06"), Some(912_426.0));
-        assert_eq!(elapsed_s("00:00:24"), Some(24.0));
-        assert_eq!(elapsed_s("UNLIMITED"), None);
-        assert_eq!(elapsed_s("Partition_Limit"), None);
-    }
-
-    #[test]
-    fn an_hour_that_happens_twice_is_said() {
-        let zone = Tz::America__Los_Angeles;
-        assert!(instant("2017-11-05T01:30:00", zone).unwrap_err().contains("twice"));
-        assert!(instant("2017-03-12T02:30:00", zone).unwrap_err().contains("never"));
-        assert_eq!(instant("2017-11-05T03:30:00", zone), Ok(1_509_881_400_000));
-    }
-}
+mod tests;

@@ -1,0 +1,335 @@
+//! From times as ledgers and exports write them to instants.
+//!
+//! A time without an offset is local to a named zone. Where that zone's clock shows a time twice
+//! or never, a named policy decides and the case is counted, so that it can be told.
+
+use chrono::offset::LocalResult;
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
+use chrono_tz::Tz;
+use serde::Deserialize;
+
+/// What a local time that exists twice means; one that never existed is read with the offset
+/// before the gap, unless it is to be rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ambiguous {
+    /// The first time round (daylight-saving time, as a rule).
+    #[default]
+    Earlier,
+    /// The second time round.
+    Later,
+    /// Neither: the row is kept aside, and so is one at a time that never existed.
+    Reject,
+}
+
+/// Unit of a bare number of time since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum EpochUnit {
+    #[default]
+    Second,
+    Milli,
+    Micro,
+    Nano,
+}
+
+impl EpochUnit {
+    /// Milliseconds in one unit.
+    pub(crate) const fn millis(self) -> f64 {
+        match self {
+            Self::Second => 1e3,
+            Self::Milli => 1.0,
+            Self::Micro => 1e-3,
+            Self::Nano => 1e-6,
+        }
+    }
+}
+
+/// Reads times of one file and remembers what was doubtful.
+#[derive(Debug, Clone)]
+pub(crate) struct Moments {
+    zone: Tz,
+    ambiguous: Ambiguous,
+    unit: EpochUnit,
+    format: Option<String>,
+    twice: u64,
+    never: u64,
+    example: Option<String>,
+}
+
+impl Moments {
+    pub(crate) fn new(zone: Tz, ambiguous: Ambiguous) -> Self {
+        Self {
+            zone,
+            ambiguous,
+            unit: EpochUnit::Second,
+            format: None,
+            twice: 0,
+            never: 0,
+            example: None,
+        }
+    }
+
+    /// Reads bare numbers in `unit` and other text by `format` (chrono's `strftime` letters).
+    #[must_use]
+    pub(crate) fn reading(mut self, unit: EpochUnit, format: Option<&str>) -> Self {
+        self.unit = unit;
+        self.format = format.map(str::to_owned);
+        self
+    }
+
+    /// Milliseconds since 1970 in UTC; `None` for a time that is not known, such as `Unknown`.
+    ///
+    /// # Errors
+    /// Why `text` is no time, or which time exists twice or never.
+    pub(crate) fn parse(&mut self, text: &str) -> Result<Option<i64>, String> {
+        let text = text.trim();
+        if unknown(text) {
+            return Ok(None);
+        }
+        if let Some(format) = &self.format {
+            if let Ok(at) = DateTime::parse_from_str(text, format) {
+                return Ok(Some(at.timestamp_millis()));
+            }
+            let local = NaiveDateTime::parse_from_str(text, format)
+                .map_err(|_| format!("`{text}` is no time like `{format}`"))?;
+            return self.local(local).map(Some);
+        }
+        if let Some(number) = number(text) {
+            return epoch(number, self.unit, text).map(Some);
+        }
+        let (local, offset_s) = civil(text).ok_or_else(|| format!("`{text}` is no time"))?;
+        match offset_s {
+            Some(offset_s) => Ok(Some(local.and_utc().timestamp_millis() - offset_s * 1000)),
+            None => self.local(local).map(Some),
+        }
+    }
+
+    /// The instant at which the zone's clocks show `local`.
+    pub(crate) fn local(&mut self, local: NaiveDateTime) -> Result<i64, String> {
+        if self.zone == Tz::UTC {
+            return Ok(local.and_utc().timestamp_millis());
+        }
+        match self.zone.from_local_datetime(&local) {
+            LocalResult::Single(at) => Ok(at.timestamp_millis()),
+            LocalResult::Ambiguous(first, second) => {
+                self.twice += 1;
+                self.doubt(local, "twice")?;
+                let at = if self.ambiguous == Ambiguous::Later { second } else { first };
+                Ok(at.timestamp_millis())
+            }
+            LocalResult::None => {
+                self.never += 1;
+                self.doubt(local, "never")?;
+                // The clock of three hours ago had the offset from before the gap.
+                let earlier = local - TimeDelta::hours(3);
+                let before = self.zone.from_local_datetime(&earlier).earliest();
+                let before = before.ok_or_else(|| format!("`{local}` never happened"))?;
+                Ok(before.timestamp_millis() + 3 * 3_600_000)
+            }
+        }
+    }
+
+    fn doubt(&mut self, local: NaiveDateTime, times: &str) -> Result<(), String> {
+        if self.ambiguous == Ambiguous::Reject {
+            return Err(format!("`{local}` happened {times} in `{}`", self.zone));
+        }
+        self.example.get_or_insert_with(|| local.to_string());
+        Ok(())
+    }
+
+    /// What was doubtful since the last call, in words.
+    pub(crate) fn doubts(&mut self) -> Option<String> {
+        let example = self.example.take()?;
+        let (twice, never) = (std::mem::take(&mut self.twice), std::mem::take(&mut self.never));
+        let which = if self.ambiguous == Ambiguous::Later { "later" } else { "earlier" };
+        let zone = self.zone;
+        let mut parts = Vec::new();
+        if twice > 0 {
+            parts.push(format!(
+                "{twice} local times happened twice in `{zone}`; the {which} instant was taken"
+            ));
+        }
+        if never > 0 {
+            parts.push(format!(
+                "{never} local times never happened in `{zone}`; the clock before the change was \
+                 taken"
+            ));
+        }
+        Some(format!("{} (first: {example})", parts.join("; ")))
+    }
+}
+
+/// Words for a time that is not known.
+fn unknown(text: &str) -> bool {
+    matches!(
+        text,
+        "" | "Unknown"
+            | "None"
+            | "N/A"
+            | "NULL"
+            | "null"
+            | "NaN"
+            | "nan"
+            | "NaT"
+            | "\\N"
+            | "INVALID"
+            | "-"
+            | "unknown"
+            | "none"
+    )
+}
+
+/// A bare number, with or without fraction or exponent.
+fn number(text: &str) -> Option<f64> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+'));
+    if plain { text.parse().ok() } else { None }
+}
+
+/// An epoch as an instant; 0 is how databases write "not yet".
+fn epoch(number: f64, unit: EpochUnit, text: &str) -> Result<i64, String> {
+    let millis = number * unit.millis();
+    // Year 9999.
+    if !(0.0..=253_402_300_799_999.0).contains(&millis) {
+        return Err(format!("`{text}` is no time between 1970 and 9999"));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "checked to lie below the year 10000")]
+    Ok(millis.round() as i64)
+}
+
+/// `2026-07-14T09:00:27.792+08:00` and its relatives: `/` or `-`, `T` or a space, with or without
+/// time, fraction and offset. Returns the local time and the offset in seconds.
+fn civil(text: &str) -> Option<(NaiveDateTime, Option<i64>)> {
+    let bytes = text.as_bytes();
+    let sep = *bytes.get(4)?;
+    if !(sep == b'-' || sep == b'/') || bytes.get(7) != Some(&sep) {
+        return None;
+    }
+    let year = i32::try_from(digits(bytes, 0, 4)?).ok()?;
+    let date = NaiveDate::from_ymd_opt(year, digits(bytes, 5, 2)?, digits(bytes, 8, 2)?)?;
+    if bytes.len() == 10 {
+        return Some((date.and_time(NaiveTime::MIN), None));
+    }
+    if !matches!(bytes.get(10), Some(b'T' | b' ' | b't')) || bytes.get(13) != Some(&b':') {
+        return None;
+    }
+    let (hour, minute) = (digits(bytes, 11, 2)?, digits(bytes, 14, 2)?);
+    let mut at = 16;
+    let second = if bytes.get(at) == Some(&b':') {
+        at += 3;
+        digits(bytes, 17, 2)?
+    } else {
+        0
+    };
+    let mut millis = 0;
+    if matches!(bytes.get(at), Some(b'.' | b',')) {
+        let end = bytes[at + 1..].iter().position(|b| !b.is_ascii_digit());
+        let end = end.map_or(bytes.len(), |length| at + 1 + length);
+        millis = bytes[at + 1..end]
+            .iter()
+            .take(3)
+            .zip([100, 10, 1])
+            .fold(0, |sum, (b, unit)| sum + u32::from(b - b'0') * unit);
+        at = end;
+    }
+    let time = NaiveTime::from_hms_milli_opt(hour, minute, second, millis)?;
+    let offset = offset_s(text.get(at..)?.trim())?;
+    Some((date.and_time(time), offset))
+}
+
+/// Outer `None`: no offset at all can be read; inner `None`: there is none.
+#[expect(clippy::option_option, reason = "absent and unreadable are two things")]
+fn offset_s(text: &str) -> Option<Option<i64>> {
+    match text {
+        "" => return Some(None),
+        "Z" | "z" | "UTC" => return Some(Some(0)),
+        _ => {}
+    }
+    let (sign, rest) = match text.as_bytes()[0] {
+        b'+' => (1, &text[1..]),
+        b'-' => (-1, &text[1..]),
+        _ => return None,
+    };
+    let bytes = rest.as_bytes();
+    let hours = i64::from(digits(bytes, 0, 2)?);
+    let minutes = match bytes.len() {
+        2 => 0,
+        4 => i64::from(digits(bytes, 2, 2)?),
+        5 if bytes[2] == b':' => i64::from(digits(bytes, 3, 2)?),
+        _ => return None,
+    };
+    (hours < 24 && minutes < 60).then_some(Some(sign * (hours * 3600 + minutes * 60)))
+}
+
+fn digits(bytes: &[u8], from: usize, count: usize) -> Option<u32> {
+    bytes
+        .get(from..from + count)?
+        .iter()
+        .try_fold(0, |sum, b| b.is_ascii_digit().then(|| sum * 10 + u32::from(b - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(zone: Tz, ambiguous: Ambiguous, text: &str) -> Result<Option<String>, String> {
+        let millis = Moments::new(zone, ambiguous).parse(text)?;
+        Ok(millis.map(|ms| {
+            let at = DateTime::from_timestamp_millis(ms).unwrap();
+            at.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
+        }))
+    }
+
+    #[test]
+    fn times_in_many_spellings_are_one_instant() {
+        // Breaks when an offset is ignored or a fraction is lost.
+        for text in [
+            "2026-07-14T09:00:27.792+08:00",
+            "2026-07-14 01:00:27.792Z",
+            "2026/07/14 01:00:27.792",
+            "2026-07-14T01:00:27.7929-0000",
+            "1783990827.792",
+        ] {
+            let got = at(Tz::UTC, Ambiguous::Earlier, text);
+            assert_eq!(got, Ok(Some("2026-07-14T01:00:27.792Z".into())), "{text}");
+        }
+        for text in ["", "Unknown", "None", " N/A ", "NULL"] {
+            assert_eq!(at(Tz::UTC, Ambiguous::Earlier, text), Ok(None), "{text}");
+        }
+        for text in ["yesterday", "2026-13-01", "2026-07-14T25:00:00", "2026-07-14T09:00+99:00"] {
+            assert!(at(Tz::UTC, Ambiguous::Earlier, text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_hour_that_exists_twice_or_never_follows_the_policy() {
+        // Breaks when the pick is silent or the wrong way round.
+        let la = Tz::America__Los_Angeles;
+        let twice = "2017-11-05 01:30:00";
+        let got = |policy, text| at(la, policy, text).map(Option::unwrap);
+        assert_eq!(got(Ambiguous::Earlier, twice), Ok("2017-11-05T08:30:00Z".into()));
+        assert_eq!(got(Ambiguous::Later, twice), Ok("2017-11-05T09:30:00Z".into()));
+        assert!(got(Ambiguous::Reject, twice).unwrap_err().contains("twice"));
+        let never = "2017-03-12 02:30:00";
+        assert_eq!(got(Ambiguous::Earlier, never), Ok("2017-03-12T10:30:00Z".into()));
+        assert!(got(Ambiguous::Reject, never).unwrap_err().contains("never"));
+        let mut moments = Moments::new(la, Ambiguous::Earlier);
+        moments.parse(twice).unwrap();
+        assert!(moments.doubts().unwrap().starts_with("1 local times happened twice"));
+        assert_eq!(moments.doubts(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in ".{0,40}") {
+            let _ = Moments::new(Tz::Europe__Berlin, Ambiguous::Earlier).parse(&text);
+        }
+
+        #[test]
+        fn printing_and_reading_an_instant_is_identity(ms in 0_i64..253_402_300_799_999) {
+            let text = DateTime::from_timestamp_millis(ms).unwrap().to_rfc3339();
+            prop_assert_eq!(Moments::new(Tz::UTC, Ambiguous::Earlier).parse(&text), Ok(Some(ms)));
+        }
+    }
+}

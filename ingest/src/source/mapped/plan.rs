@@ -1,0 +1,419 @@
+//! How the columns of one file become columns of ours: worked out once a file, applied to every
+//! batch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, TimestampMillisecondType};
+use chrono_tz::Tz;
+
+use super::convert::{self, Faults, constant, epoch_unit, static_name, texts};
+use super::mapping::{Mapping, Source, Spec, setting};
+use super::unit::factor;
+use crate::batch::Output;
+use crate::error::IngestError;
+use crate::schema::Table;
+use crate::source::instant::{Ambiguous, Moments};
+use crate::source::sacct::row::labels;
+use crate::source::sacct::upper_state;
+
+/// One column of ours, and how it is made.
+struct Item {
+    column: String,
+    kind: DataType,
+    spec: Spec,
+    /// Position among the used source columns.
+    source: Option<usize>,
+    scale: f64,
+    moments: Moments,
+}
+
+/// What a file gives.
+pub(crate) struct Plan {
+    table: Table,
+    items: Vec<Item>,
+    constants: Vec<(String, ArrayRef)>,
+    /// Source columns that are read, rising.
+    pub(crate) used: Vec<usize>,
+    utc: bool,
+    stem: String,
+}
+
+/// Our columns for a batch of rows, and the rows that have to go.
+pub(crate) struct Made {
+    pub(crate) columns: BTreeMap<String, ArrayRef>,
+    pub(crate) labels: BTreeMap<String, StringArray>,
+    pub(crate) faults: Faults,
+}
+
+impl Plan {
+    /// Plans the reading of a file with the columns `found`.
+    pub(crate) fn new(
+        table: Table,
+        mapping: &Mapping,
+        extra: Option<&BTreeMap<String, Source>>,
+        zone: Tz,
+        found: &[String],
+        file: &str,
+    ) -> Result<Self, IngestError> {
+        let mut wanted: BTreeMap<String, Spec> = BTreeMap::new();
+        if mapping.rest || (mapping.columns.is_empty() && mapping.files.is_empty()) {
+            wanted.extend(own_names(table, found));
+        }
+        for (column, source) in mapping.columns.iter().chain(extra.into_iter().flatten()) {
+            wanted.insert(column.clone(), source.spec());
+        }
+        let mut used: Vec<usize> = Vec::new();
+        for spec in wanted.values() {
+            if let Some(name) = spec.from.as_ref().or(spec.plus.as_ref()) {
+                used.push(position(found, name, file)?);
+            }
+        }
+        used.sort_unstable();
+        used.dedup();
+        let moments = Moments::new(zone, mapping.ambiguous);
+        let mut items = Vec::with_capacity(wanted.len());
+        for (column, spec) in wanted {
+            items.push(Item::new(table, column, spec, found, &used, &moments, file)?);
+        }
+        // What another column is made of comes first.
+        items.sort_by_key(|item| match (&item.spec.same_as, &item.spec.start) {
+            (None, None) => 0,
+            (Some(_), _) => 1,
+            (None, Some(_)) => 2,
+        });
+        let constants = mapping
+            .constants
+            .iter()
+            .map(|(column, value)| Ok((column.clone(), constant_value(table, column, value)?)))
+            .collect::<Result<_, IngestError>>()?;
+        let stem = stem_of(file);
+        let plan = Self { table, items, constants, used, utc: zone == Tz::UTC, stem };
+        plan.check_identity(found, file)?;
+        Ok(plan)
+    }
+
+    /// Whether the plan makes `column`.
+    pub(crate) fn makes(&self, column: &str) -> bool {
+        self.items.iter().any(|item| item.column == column)
+            || self.constants.iter().any(|(name, _)| name == column)
+    }
+
+    /// A row must be told from others, or the store takes all for one.
+    fn check_identity(&self, found: &[String], file: &str) -> Result<(), IngestError> {
+        let any_of: &[&[&str]] = match self.table {
+            Table::Samples => &[&["sampled_at"], &["gpu_uuid", "gpu"]],
+            Table::NodeSamples => &[&["sampled_at"], &["node"]],
+            Table::GpuCounts => &[&["counted_at"]],
+            Table::Jobs | Table::Allocations => &[&["job_id"]],
+            Table::Gpus => &[&["gpu_uuid"]],
+            Table::Nodes => &[&["node"]],
+        };
+        for names in any_of {
+            if !names.iter().any(|name| self.makes(name)) {
+                return Err(IngestError::Format {
+                    path: file.to_owned(),
+                    format: self.table.name(),
+                    reason: format!(
+                        "nothing becomes `{}`; the file's columns are {}",
+                        names.join("` or `"),
+                        listed(found)
+                    ),
+                    hint: Some(
+                        "map the columns: `--mapping FILE.toml`, as in `examples/mappings`".into(),
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes our columns from `batch`, whose first row is number `first_row` of the import.
+    pub(crate) fn make(
+        &mut self,
+        batch: &RecordBatch,
+        first_row: u64,
+        out: &mut dyn Output,
+    ) -> Result<Made, IngestError> {
+        let mut made =
+            Made { columns: BTreeMap::new(), labels: BTreeMap::new(), faults: Faults::new() };
+        for (column, value) in &self.constants {
+            let rows = arrow::array::UInt32Array::from(vec![0; batch.num_rows()]);
+            made.columns.insert(column.clone(), arrow::compute::take(value, &rows, None)?);
+        }
+        for item in &mut self.items {
+            let array = item.make(batch, first_row, &self.stem, self.utc, &mut made, out)?;
+            match item.column.strip_prefix("labels.") {
+                Some(key) => {
+                    made.labels.insert(key.to_owned(), texts(&array)?);
+                }
+                None => {
+                    made.columns.insert(item.column.clone(), array);
+                }
+            }
+        }
+        self.check_order(&mut made);
+        self.check_required(&mut made);
+        Ok(made)
+    }
+
+    /// What was doubtful about local times since the last call.
+    pub(crate) fn doubts(&mut self) -> Vec<String> {
+        let told = |item: &mut Item| {
+            let text = item.moments.doubts()?;
+            Some(format!("`{}`: {text}", item.column))
+        };
+        self.items.iter_mut().filter_map(told).collect()
+    }
+
+    fn check_order(&self, made: &mut Made) {
+        let (Some(starts), Some(ends)) =
+            (made.columns.get("started_at"), made.columns.get("ended_at"))
+        else {
+            return;
+        };
+        let starts = starts.as_primitive::<TimestampMillisecondType>();
+        let ends = ends.as_primitive::<TimestampMillisecondType>();
+        for (row, (start, end)) in starts.iter().zip(ends.iter()).enumerate() {
+            if matches!((start, end), (Some(start), Some(end)) if end < start) {
+                made.faults.entry(row).or_insert_with(|| "it ended before it started".into());
+            }
+        }
+    }
+
+    fn check_required(&self, made: &mut Made) {
+        let required = match self.table {
+            Table::Samples | Table::NodeSamples => "sampled_at",
+            Table::GpuCounts => "counted_at",
+            Table::Jobs | Table::Allocations => "job_id",
+            Table::Gpus => "gpu_uuid",
+            Table::Nodes => "node",
+        };
+        let Some(array) = made.columns.get(required).filter(|array| array.null_count() > 0) else {
+            return;
+        };
+        for row in (0..array.len()).filter(|row| array.is_null(*row)) {
+            made.faults.entry(row).or_insert_with(|| format!("it has no `{required}`"));
+        }
+    }
+}
+
+impl Item {
+    fn new(
+        table: Table,
+        column: String,
+        spec: Spec,
+        found: &[String],
+        used: &[usize],
+        moments: &Moments,
+        file: &str,
+    ) -> Result<Self, IngestError> {
+        let kind = if column.starts_with("labels.") && table == Table::Jobs {
+            DataType::Utf8
+        } else {
+            kind_of(table, &column)?
+        };
+        let is_instant = matches!(kind, DataType::Timestamp(..));
+        let unit = |reason: String| setting("unit of column", &column, &reason);
+        let mut moments = moments.clone();
+        let mut scale = spec.scale.unwrap_or(1.0);
+        if spec.plus.is_some() {
+            if !is_instant {
+                return Err(setting("column", &column, "only an instant has `start` and `plus`"));
+            }
+            scale *= factor("elapsed_s", spec.unit.as_deref().unwrap_or("s")).map_err(unit)?;
+        } else if is_instant {
+            let unit = epoch_unit(spec.unit.as_deref()).map_err(unit)?;
+            moments = moments.reading(unit, spec.format.as_deref());
+        } else if let Some(name) = &spec.unit {
+            scale *= factor(&column, name).map_err(unit)?;
+        }
+        let source = match spec.from.as_ref().or(spec.plus.as_ref()) {
+            Some(name) => used.binary_search(&position(found, name, file)?).ok(),
+            None => None,
+        };
+        Ok(Self { column, kind, spec, source, scale, moments })
+    }
+
+    fn make(
+        &mut self,
+        batch: &RecordBatch,
+        first_row: u64,
+        stem: &str,
+        utc: bool,
+        made: &mut Made,
+        out: &mut dyn Output,
+    ) -> Result<ArrayRef, IngestError> {
+        let rows = batch.num_rows();
+        if self.spec.row {
+            return Ok(self.row_numbers(first_row, rows));
+        }
+        if self.spec.file_stem {
+            let name = self.renamed(stem).to_owned();
+            return Ok(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(name, rows))));
+        }
+        if let Some(other) = self.spec.same_as.as_ref().or(self.spec.start.as_ref()) {
+            let base = made.columns.get(other).cloned().ok_or_else(|| {
+                setting("column", &self.column, &format!("`{other}` is no column that is mapped"))
+            })?;
+            return self.from_ours(&base, batch, out);
+        }
+        let array = batch.column(self.source.expect("checked when the mapping was read"));
+        match &self.kind {
+            DataType::Utf8 => self.text(array),
+            DataType::Timestamp(..) => {
+                let unit = epoch_unit(self.spec.unit.as_deref()).unwrap_or_default();
+                convert::instants(array, unit, utc, &mut self.moments, &mut made.faults)
+            }
+            _ => self.number(array, out),
+        }
+    }
+
+    fn from_ours(
+        &self,
+        base: &ArrayRef,
+        batch: &RecordBatch,
+        out: &mut dyn Output,
+    ) -> Result<ArrayRef, IngestError> {
+        let Some(at) = self.source else {
+            return if base.data_type() == &self.kind {
+                Ok(Arc::clone(base))
+            } else {
+                Ok(cast(base, &self.kind)?)
+            };
+        };
+        if !matches!(base.data_type(), DataType::Timestamp(..)) {
+            return Err(setting("column", &self.column, "`start` must name an instant"));
+        }
+        let kind = DataType::Float64;
+        let (seconds, lost) =
+            convert::measurement(batch.column(at), "elapsed_s", self.scale, None, &kind)?;
+        out.nulled(static_name(&self.column), lost);
+        Ok(convert::later(base, &seconds))
+    }
+
+    fn number(&self, array: &ArrayRef, out: &mut dyn Output) -> Result<ArrayRef, IngestError> {
+        let unit = self.spec.unit.as_deref();
+        let (array, lost) =
+            convert::measurement(array, &self.column, self.scale, unit, &self.kind)?;
+        if lost > 0 {
+            out.nulled(static_name(&self.column), lost);
+        }
+        Ok(array)
+    }
+
+    fn text(&self, array: &ArrayRef) -> Result<ArrayRef, IngestError> {
+        let texts = texts(array)?;
+        let state = self.column == "state";
+        if self.spec.rename.is_empty() && !state && self.column != "workload" {
+            return Ok(Arc::new(texts));
+        }
+        let ours = |text: &str| {
+            let text = self.renamed(text);
+            match self.column.as_str() {
+                "state" => upper_state(text),
+                "workload" => text.to_lowercase(),
+                _ => text.to_owned(),
+            }
+        };
+        Ok(Arc::new(texts.iter().map(|text| text.map(ours)).collect::<StringArray>()))
+    }
+
+    fn renamed<'a>(&'a self, text: &'a str) -> &'a str {
+        self.spec.rename.get(text).map_or(text, String::as_str)
+    }
+
+    fn row_numbers(&self, first_row: u64, rows: usize) -> ArrayRef {
+        let (prefix, width) = (&self.spec.prefix, self.spec.width.unwrap_or(1));
+        let names = (first_row..).take(rows).map(|row| format!("{prefix}{row:0width$}"));
+        Arc::new(StringArray::from_iter_values(names))
+    }
+}
+
+impl Made {
+    /// The labels as one column, if there are any.
+    pub(crate) fn label_column(&self, rows: usize) -> Result<Option<ArrayRef>, IngestError> {
+        if self.labels.is_empty() {
+            return Ok(None);
+        }
+        let of_row = |row: usize| {
+            self.labels
+                .iter()
+                .filter(move |(_, texts)| texts.is_valid(row))
+                .map(move |(key, texts)| (key.as_str(), texts.value(row)))
+        };
+        labels((0..rows).map(of_row)).map(Some)
+    }
+}
+
+fn own_names(table: Table, found: &[String]) -> Vec<(String, Spec)> {
+    let schema = table.schema();
+    let named = |field: &Arc<arrow::datatypes::Field>| {
+        let name = found.iter().find(|name| name.eq_ignore_ascii_case(field.name()))?;
+        let flat = !matches!(field.data_type(), DataType::Map(..));
+        flat.then(|| (field.name().clone(), Spec { from: Some(name.clone()), ..Spec::default() }))
+    };
+    schema.fields().iter().filter_map(named).collect()
+}
+
+fn position(found: &[String], name: &str, file: &str) -> Result<usize, IngestError> {
+    found.iter().position(|column| column == name).ok_or_else(|| IngestError::Format {
+        path: file.to_owned(),
+        format: "mapped",
+        reason: format!("it has no column `{name}`; its columns are {}", listed(found)),
+        hint: Some("name the column in the mapping as it stands in the file".into()),
+    })
+}
+
+fn listed(found: &[String]) -> String {
+    let more = if found.len() > 30 { ", ..." } else { "" };
+    format!("`{}`{more}", found.iter().take(30).cloned().collect::<Vec<_>>().join("`, `"))
+}
+
+fn kind_of(table: Table, column: &str) -> Result<DataType, IngestError> {
+    let schema = table.schema();
+    if let Ok(field) = schema.field_with_name(column) {
+        if !matches!(field.data_type(), DataType::Map(..)) {
+            return Ok(field.data_type().clone());
+        }
+    }
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    Err(setting("column", column, &format!("`{table}` has {}", names.join(", "))))
+}
+
+/// A constant as an array of one row.
+fn constant_value(
+    table: Table,
+    column: &str,
+    value: &toml::Value,
+) -> Result<ArrayRef, IngestError> {
+    let text = match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let kind = kind_of(table, column)?;
+    let refuse = |reason: &str| setting("constant", column, reason);
+    match kind {
+        DataType::Utf8 => Ok(Arc::new(StringArray::from(vec![text]))),
+        DataType::Timestamp(..) => {
+            let millis = Moments::new(Tz::UTC, Ambiguous::Reject).parse(&text);
+            let millis = millis.map_err(|reason| refuse(&reason))?;
+            let millis = millis.ok_or_else(|| refuse("is no time"))?;
+            let millis = constant::<TimestampMillisecondType>(millis, 1);
+            Ok(Arc::new(millis.with_timezone("UTC")))
+        }
+        kind => {
+            let number: f64 = text.parse().map_err(|_| refuse("must be a number"))?;
+            let number: Float64Array = constant::<Float64Type>(number, 1);
+            Ok(cast(&number, &kind)?)
+        }
+    }
+}
+
+/// `vc3sl` of `/data/vc3sl.csv.gz`.
+fn stem_of(file: &str) -> String {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    name.split('.').next().unwrap_or(name).to_owned()
+}
