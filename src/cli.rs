@@ -141,7 +141,7 @@ pub struct InitArgs {
 #[command(after_help = "Examples:\n  \
     loadline import nvidia-smi gpu-*.csv.gz --node gpu-017 --zone Asia/Shanghai\n  \
     sacct --allusers --allocations --duplicates --parsable2 -S 2026-01-01 | loadline import sacct -\n  \
-    loadline import gpus inventory.csv --dry-run")]
+    loadline import jobs philly.csv.gz --mapping examples/mappings/philly.toml --dry-run")]
 pub struct ImportArgs {
     /// Format of the files.
     #[arg(value_enum)]
@@ -167,10 +167,14 @@ pub struct ImportArgs {
     /// Seconds between two readings of a GPU; by default the median of what is read.
     #[arg(long, value_name = "SECONDS")]
     pub interval: Option<f64>,
+    /// Mapping of columns to ours, in TOML (`jobs`, `samples` and the other tables); without one,
+    /// columns are taken by our names.
+    #[arg(long, value_name = "FILE")]
+    pub mapping: Option<PathBuf>,
     /// Column names of a file without header, comma-separated (`sacct`).
     #[arg(long, value_delimiter = ',')]
     pub columns: Vec<String>,
-    /// Delimiter (`sacct`); `|` by default.
+    /// Delimiter (`sacct`); told from the header, else `|`.
     #[arg(long)]
     pub delimiter: Option<char>,
     /// Print the summary as JSON.

@@ -96,6 +96,7 @@ fn import_args(format: ImportFormat, paths: Vec<String>) -> ImportArgs {
         zone: Some(chrono_tz::Tz::UTC),
         time: None,
         interval: None,
+        mapping: None,
         columns: Vec::new(),
         delimiter: None,
         json: false,

@@ -130,6 +130,9 @@ fn tell(summary: &ImportSummary) -> Result<(), Failure> {
         };
         print::line(&format!("  table   {table}: {} new rows, {version}", told.rows_added))?;
     }
+    for notice in &summary.notice_texts {
+        print::line(&format!("  note    {notice}"))?;
+    }
     for reject in &summary.first_rejects {
         let line = reject.line.map_or_else(String::new, |line| format!(":{line}"));
         print::line(&format!("  aside   {}{line}: {}", reject.file, reject.reason))?;
