@@ -166,7 +166,7 @@ impl Reader<'_> {
     }
 
     fn complete_jobs(&self, made: &mut Made, rows: usize) -> Result<(), IngestError> {
-        let attempts = || Arc::new(Int32Array::from_value(1, rows)) as ArrayRef;
+        let attempts = || Arc::new(Int32Array::from_value(0, rows)) as ArrayRef;
         made.columns.entry("attempt".into()).or_insert_with(attempts);
         let workload = self.workloads(made, rows);
         made.columns.insert("workload".into(), workload);

@@ -122,7 +122,7 @@ fn jobs_get_row_ids_ends_labels_and_workloads() {
     assert_eq!(texts(&jobs, "user"), [Some("Eve".into()), Some("bob".into())]);
     assert_eq!(texts(&jobs, "state"), [Some("KILLED".into()), None]);
     assert_eq!(millis(&jobs, "ended_at"), [at("2026-01-01T01:30:00Z"), None]);
-    assert_eq!(integers(&jobs, "attempt"), [Some(1), Some(1)]);
+    assert_eq!(integers(&jobs, "attempt"), [Some(0), Some(0)]);
     let workloads = [Some("inference".into()), Some("unlabelled".into())];
     assert_eq!(texts(&jobs, "workload"), workloads);
     assert_eq!(jobs.column_by_name("labels").unwrap().null_count(), 1);

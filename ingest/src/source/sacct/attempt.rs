@@ -3,20 +3,20 @@
 //! The ledger's own count of restarts decides where it is present: it stays the same however often
 //! and in whatever part the ledger is read again. Without it, the attempts of a job are numbered by
 //! submission and start among the rows of one import, so an import that leaves the first attempt
-//! out numbers the second one 1: ask sacct for `Restarts`.
+//! out numbers the second one 0: ask sacct for `Restarts`.
 
 use std::collections::HashMap;
 
 use super::row::JobRow;
 
-/// Numbers the attempts of each job from 1. Two rows with the same submission and start (or one
+/// Numbers the attempts of each job from 0. Two rows with the same submission and start (or one
 /// that has not started yet) are the same attempt seen twice.
 pub(crate) fn number_attempts(rows: &mut [JobRow]) {
     let mut of_job: HashMap<(Option<&str>, &str), Vec<usize>> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
         of_job.entry((row.cluster.as_deref(), &row.job_id)).or_default().push(at);
     }
-    let mut numbers = vec![1; rows.len()];
+    let mut numbers = vec![0; rows.len()];
     for mut places in of_job.into_values() {
         if places.len() > 1 {
             places.sort_by_key(|at| {
@@ -27,12 +27,12 @@ pub(crate) fn number_attempts(rows: &mut [JobRow]) {
         }
     }
     for (row, number) in rows.iter_mut().zip(numbers) {
-        row.attempt = row.restarts.map_or(number, |restarts| restarts.saturating_add(1));
+        row.attempt = row.restarts.unwrap_or(number);
     }
 }
 
 fn rank(rows: &[JobRow], places: &[usize], numbers: &mut [i32]) {
-    let mut number = 1;
+    let mut number = 0;
     for pair in places.windows(2) {
         let (before, after) = (&rows[pair[0]], &rows[pair[1]]);
         let same_start = match (before.started_at, after.started_at) {
@@ -75,13 +75,13 @@ mod tests {
             row("8", 100, Some(150)),
             row("7", 200, Some(300)),
         ];
-        assert_eq!(attempts(rows), [2, 1, 1, 2, 1, 3]);
+        assert_eq!(attempts(rows), [1, 0, 0, 1, 0, 2]);
     }
 
     #[test]
     fn the_count_of_restarts_decides() {
         // Breaks when reading only the latest attempt again renumbers it.
         let again = JobRow { restarts: Some(2), ..row("7", 900, Some(910)) };
-        assert_eq!(attempts(vec![again]), [3]);
+        assert_eq!(attempts(vec![again]), [2]);
     }
 }

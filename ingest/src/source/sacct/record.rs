@@ -114,7 +114,7 @@ impl<'o> Reader<'o> {
         fields: &Fields<'_>,
         moments: &mut Moments,
     ) -> Result<JobRow, String> {
-        let mut row = JobRow { job_id, attempt: 1, ..JobRow::default() };
+        let mut row = JobRow { job_id, ..JobRow::default() };
         self.describe(&mut row, fields);
         row.submitted_at = fields.instant(Column::Submit, moments)?;
         row.eligible_at = fields.instant(Column::Eligible, moments)?;
