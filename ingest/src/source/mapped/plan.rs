@@ -258,7 +258,7 @@ impl Item {
             let base = made.columns.get(other).cloned().ok_or_else(|| {
                 setting("column", &self.column, &format!("`{other}` is no column that is mapped"))
             })?;
-            return self.from_ours(&base, batch, out);
+            return self.column_from_ours(&base, batch, out);
         }
         let array = batch.column(self.source.expect("checked when the mapping was read"));
         match &self.kind {
@@ -271,7 +271,7 @@ impl Item {
         }
     }
 
-    fn from_ours(
+    fn column_from_ours(
         &self,
         base: &ArrayRef,
         batch: &RecordBatch,
@@ -374,10 +374,10 @@ fn listed(found: &[String]) -> String {
 
 fn kind_of(table: Table, column: &str) -> Result<DataType, IngestError> {
     let schema = table.schema();
-    if let Ok(field) = schema.field_with_name(column) {
-        if !matches!(field.data_type(), DataType::Map(..)) {
-            return Ok(field.data_type().clone());
-        }
+    if let Ok(field) = schema.field_with_name(column)
+        && !matches!(field.data_type(), DataType::Map(..))
+    {
+        return Ok(field.data_type().clone());
     }
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     Err(setting("column", column, &format!("`{table}` has {}", names.join(", "))))
