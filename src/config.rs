@@ -1,9 +1,10 @@
-//! `loadline.toml`: the calendar, and which job names mean which workload.
+//! `loadline.toml`: calendar, costs, energy, capacity, and which jobs are which workload.
 
 use std::path::Path;
 
 use loadline_engine::EngineConfig;
 use loadline_engine::calendar::Calendar;
+use loadline_engine::config::{CapacityConfig, EnergyConfig, MoneyConfig};
 use loadline_ingest::workload::{WorkloadRule, WorkloadRules};
 use serde::Deserialize;
 
@@ -28,6 +29,26 @@ makeup_days = [
   # { date = "2026-10-10", like = "wed" },
 ]
 
+# What a GPU costs: by the hour, or bought and written off. The first model that matches counts.
+# [money]
+# currency = "USD"
+# power_price_per_kwh = 0.12
+# rack_cost_per_gpu_month = 40.0
+# gpus = [
+#   { model = "*H100*", price_per_hour = 2.5 },
+#   { model = "*A100*", purchase_price = 12000.0, depreciation_months = 48.0 },
+# ]
+
+# [energy]
+# pue = 1.3
+# grid_kg_co2e_per_kwh = 0.4
+
+# GPUs of a pool, where the data do not tell.
+# [[capacity]]
+# pool = "batch"
+# gpus = 512.0
+# from = "2026-01-01"
+
 # Workload types; the first rule whose patterns all match wins, the rest is `unlabelled`. A pattern
 # is a glob over the whole value, or a regular expression between slashes; it is held against
 # partition, name, user, team, project, or label.KEY.
@@ -43,6 +64,15 @@ pub struct Config {
     /// Zone, working hours, holidays.
     #[serde(default)]
     pub calendar: Calendar,
+    /// What a GPU-hour costs.
+    #[serde(default)]
+    pub money: MoneyConfig,
+    /// What a GPU-hour draws.
+    #[serde(default)]
+    pub energy: EnergyConfig,
+    /// GPUs installed by pool, where the data do not tell.
+    #[serde(default)]
+    pub capacity: Vec<CapacityConfig>,
     #[serde(default)]
     workload: Vec<WorkloadRule>,
 }
@@ -70,7 +100,12 @@ impl Config {
     /// The part that the engine needs.
     #[must_use]
     pub fn engine(&self) -> EngineConfig {
-        EngineConfig { calendar: self.calendar.clone() }
+        EngineConfig {
+            calendar: self.calendar.clone(),
+            money: self.money.clone(),
+            energy: self.energy.clone(),
+            capacity: self.capacity.clone(),
+        }
     }
 
     /// Workload rules.
@@ -91,5 +126,13 @@ mod tests {
         let config: Config = toml::from_str(TEMPLATE).unwrap();
         assert!(config.workloads().is_ok());
         assert!(toml::from_str::<Config>("[calender]\n").is_err());
+        let lines = TEMPLATE.lines().map(|line| {
+            let code = line.strip_prefix("# ").filter(|code| code.contains(['[', ']', '=']));
+            code.unwrap_or(line)
+        });
+        let uncommented: String = lines.map(|line| format!("{line}\n")).collect();
+        let config: Config = toml::from_str(&uncommented).unwrap();
+        assert_eq!((config.capacity.len(), config.money.gpus.len()), (1, 2));
+        assert_eq!(config.energy.pue, 1.3);
     }
 }

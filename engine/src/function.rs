@@ -3,13 +3,17 @@
 //! Instants are `Timestamp(ms, UTC)`; NULL in, NULL out. The zone is the calendar's unless a last
 //! argument names another.
 
+mod price;
+pub(crate) mod shares;
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Builder, ListBuilder, StringArray,
-    StructBuilder, TimestampMillisecondArray, TimestampMillisecondBuilder,
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Float64Builder, ListBuilder, StringArray,
+    StructArray, StructBuilder, TimestampMillisecondArray, TimestampMillisecondBuilder,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Fields, TimestampMillisecondType};
@@ -22,7 +26,9 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use loadline_ingest::schema::instant;
 
+use self::shares::SharedHoldings;
 use crate::calendar::{BinUnit, Calendar, LocalBin, parse_zone};
+use crate::config::EngineConfig;
 
 /// What a function does with its arguments as arrays and the number of rows.
 type Body = Arc<dyn Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync>;
@@ -80,7 +86,13 @@ impl ScalarUDFImpl for Function {
 }
 
 /// Registers every function on `context`.
-pub(crate) fn register(context: &SessionContext, calendar: &Calendar, as_of: DateTime<Utc>) {
+pub(crate) fn register(
+    context: &SessionContext,
+    config: &EngineConfig,
+    (started, as_of): (Arc<AtomicI64>, DateTime<Utc>),
+    holdings: SharedHoldings,
+) {
+    let calendar = &config.calendar;
     let any = || Signature::variadic_any(Volatility::Immutable);
     let add = |name, signature, returns, body: Body| {
         let function = Function { name, signature, returns, body };
@@ -89,6 +101,9 @@ pub(crate) fn register(context: &SessionContext, calendar: &Calendar, as_of: Dat
     let now = as_of.timestamp_millis();
     let nothing = Signature::nullary(Volatility::Immutable);
     add("as_of", nothing, instant(), Arc::new(move |_, _| Ok(instants([Some(now)]))));
+    let body =
+        move |_: &[ArrayRef], _: usize| Ok(instants([Some(started.load(Ordering::Relaxed))]));
+    add("span_started_at", Signature::nullary(Volatility::Stable), instant(), Arc::new(body));
     for (name, unit) in [
         ("local_hour", BinUnit::HOUR),
         ("local_day", BinUnit::DAY),
@@ -135,6 +150,40 @@ pub(crate) fn register(context: &SessionContext, calendar: &Calendar, as_of: Dat
         split_bins(&at(args, 0)?, &at(args, 1)?, unit_of(args.get(2))?, zone)
     };
     add("split_bins", any(), bins_type(), Arc::new(body));
+    let calendar = calendar.clone();
+    let body =
+        move |args: &[ArrayRef], _: usize| split_working(&at(args, 0)?, &at(args, 1)?, &calendar);
+    add("split_working", any(), DataType::Struct(working_fields()), Arc::new(body));
+    let held = Signature::variadic_any(Volatility::Stable);
+    add("job_shares", held, shares::shares_type(), shares::body(holdings));
+    for (name, body) in price::bodies(config) {
+        add(name, any(), DataType::Float64, body);
+    }
+}
+
+fn working_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("working_s", DataType::Float64, true),
+        Field::new("other_s", DataType::Float64, true),
+    ])
+}
+
+/// Seconds of each interval inside and outside working hours; NULL where an end is missing.
+fn split_working(
+    started: &TimestampMillisecondArray,
+    ended: &TimestampMillisecondArray,
+    calendar: &Calendar,
+) -> Result<ArrayRef> {
+    let parts = started.iter().zip(ended).map(|(start, end)| {
+        let (start, end) = (start?, end?);
+        let working = calendar.working_ms(start, end);
+        Some((working as f64 / 1000.0, ((end - start).max(0) - working) as f64 / 1000.0))
+    });
+    let parts: Vec<Option<(f64, f64)>> = parts.collect();
+    let column = |part: fn((f64, f64)) -> f64| -> ArrayRef {
+        Arc::new(Float64Array::from_iter(parts.iter().map(|both| both.map(part))))
+    };
+    Ok(Arc::new(StructArray::new(working_fields(), vec![column(|p| p.0), column(|p| p.1)], None)))
 }
 
 fn instants(values: impl IntoIterator<Item = Option<i64>>) -> ArrayRef {

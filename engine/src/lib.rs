@@ -4,12 +4,15 @@
 //! → `query.rs` (named questions).
 
 pub mod calendar;
+pub mod config;
 mod error;
 mod function;
 pub mod query;
 mod session;
+mod setting;
 mod view;
 
+pub use config::EngineConfig;
 pub use error::EngineError;
 pub use query::{NamedQuery, Params};
-pub use session::{Answer, EngineConfig, Session};
+pub use session::{Answer, Session};

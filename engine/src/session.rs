@@ -1,30 +1,27 @@
 //! A session: the store's tables, the views and the functions, ready for SQL.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{SchemaRef, TimestampMillisecondType};
 use chrono::{DateTime, Utc};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::MemTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use loadline_ingest::{Store, Table, TableSnapshot};
 
-use crate::calendar::Calendar;
+use crate::config::EngineConfig;
 use crate::error::EngineError;
+use crate::function::shares::{self, HoldingIndex, SharedHoldings};
 use crate::query::{NamedQuery, Params};
-use crate::{function, query, view};
-
-/// Settings that give the numbers their meaning.
-#[derive(Debug, Clone, Default)]
-pub struct EngineConfig {
-    /// Zone, working hours, holidays.
-    pub calendar: Calendar,
-}
+use crate::{function, query, setting, view};
 
 /// Rows of an answer and their columns.
 #[derive(Debug, Clone)]
@@ -40,7 +37,9 @@ pub struct Answer {
 pub struct Session {
     context: SessionContext,
     as_of: DateTime<Utc>,
-    span: (DateTime<Utc>, DateTime<Utc>),
+    started: Arc<AtomicI64>,
+    holdings: SharedHoldings,
+    writable: bool,
 }
 
 impl std::fmt::Debug for Session {
@@ -67,7 +66,7 @@ impl Session {
             }
             .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
-        Self::complete(context, config, as_of).await
+        Self::complete(context, config, as_of, false).await
     }
 
     /// A session over empty tables that take `INSERT`: for tests and trials.
@@ -83,20 +82,26 @@ impl Session {
             register_empty(&context, table)
                 .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
-        Self::complete(context, config, as_of).await
+        Self::complete(context, config, as_of, true).await
     }
 
     async fn complete(
         context: SessionContext,
         config: &EngineConfig,
         as_of: Option<DateTime<Utc>>,
+        writable: bool,
     ) -> Result<Self, EngineError> {
         let found = span(&context).await.map_err(|e| EngineError::sql("the store's span", e))?;
         let as_of = as_of.or(found.map(|(_, last)| last)).unwrap_or(DateTime::UNIX_EPOCH);
         let first = found.map_or(as_of, |(first, _)| first).min(as_of);
-        function::register(&context, &config.calendar, as_of);
+        let started = Arc::new(AtomicI64::new(first.timestamp_millis()));
+        let holdings = SharedHoldings::default();
+        setting::register(&context, config)
+            .map_err(|error| EngineError::sql("the settings", error))?;
+        let instants = (Arc::clone(&started), as_of);
+        function::register(&context, config, instants, Arc::clone(&holdings));
         view::register(&context).await?;
-        Ok(Self { context, as_of, span: (first, as_of) })
+        Ok(Self { context, as_of, started, holdings, writable })
     }
 
     /// What counts as now.
@@ -108,7 +113,8 @@ impl Session {
     /// Earliest instant in the store, and now.
     #[must_use]
     pub fn span(&self) -> (DateTime<Utc>, DateTime<Utc>) {
-        self.span
+        let started = self.started.load(Ordering::Relaxed);
+        (DateTime::from_timestamp_millis(started).unwrap_or(self.as_of), self.as_of)
     }
 
     /// Answers a query in SQL.
@@ -116,8 +122,11 @@ impl Session {
     /// # Errors
     /// [`EngineError::Sql`].
     pub async fn sql(&self, text: &str) -> Result<Answer, EngineError> {
-        let frame = self.context.sql(text).await;
-        collect(frame).await.map_err(|error| EngineError::sql("the query", error))
+        let answer = async {
+            self.follow_span().await?;
+            collect(self.frame(text).await?).await
+        };
+        answer.await.map_err(|error| EngineError::sql("the query", error))
     }
 
     /// Answers a named question.
@@ -125,14 +134,80 @@ impl Session {
     /// # Errors
     /// A parameter that is missing or wrong, or [`EngineError::Sql`].
     pub async fn query(&self, query: &NamedQuery, given: &Params) -> Result<Answer, EngineError> {
-        let values = query::values(query, given, self.span)?;
+        let failed = |error| EngineError::sql(format!("query `{}`", query.name()), error);
+        self.follow_span().await.map_err(failed)?;
+        let values = query::values(query, given, self.span())?;
         let answer = async {
-            let frame = self.context.sql(query.sql()).await?;
-            collect(if values.is_empty() { Ok(frame) } else { frame.with_param_values(values) })
-                .await
+            let text = query::bind(query.sql(), &values)?;
+            collect(self.frame(&text).await?).await
         };
-        answer.await.map_err(|error| EngineError::sql(format!("query `{}`", query.name()), error))
+        answer.await.map_err(failed)
     }
+
+    /// The context behind the session, for a door that plans by itself. Call
+    /// [`Session::prepare`] first.
+    #[must_use]
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// Reads the allocations, so that samples can be given to jobs.
+    ///
+    /// # Errors
+    /// [`EngineError::Sql`].
+    pub async fn prepare(&self) -> Result<(), EngineError> {
+        self.load_holdings().await.map_err(|error| EngineError::sql("table `allocations`", error))
+    }
+
+    async fn frame(&self, text: &str) -> Result<DataFrame, DataFusionError> {
+        let frame = self.context.sql(text).await?;
+        if calls_job_shares(frame.logical_plan())? {
+            self.load_holdings().await?;
+        }
+        Ok(frame)
+    }
+
+    /// Tables that take `INSERT` begin where their rows do by now.
+    async fn follow_span(&self) -> Result<(), DataFusionError> {
+        if self.writable {
+            let found = span(&self.context).await?;
+            let first = found.map_or(self.as_of, |(first, _)| first).min(self.as_of);
+            self.started.store(first.timestamp_millis(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// A store's allocations are read once; tables that take `INSERT` are read each time.
+    async fn load_holdings(&self) -> Result<(), DataFusionError> {
+        let known = |index: &SharedHoldings| {
+            index.read().unwrap_or_else(PoisonError::into_inner).is_loaded()
+        };
+        if !self.writable && known(&self.holdings) {
+            return Ok(());
+        }
+        let ask = async |text: &str| self.context.sql(text).await?.collect().await;
+        let index = HoldingIndex::build(
+            &ask(shares::ALLOCATIONS_SQL).await?,
+            &ask(shares::JOBS_SQL).await?,
+            &ask(shares::NODES_SQL).await?,
+        )?;
+        *self.holdings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
+        Ok(())
+    }
+}
+
+/// Whether a plan gives samples to jobs anywhere.
+fn calls_job_shares(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expression| {
+            expression.apply(|part| {
+                found |= matches!(part, Expr::ScalarFunction(call) if call.name() == "job_shares");
+                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })
+        })
+    })?;
+    Ok(found)
 }
 
 fn context() -> SessionContext {
@@ -145,8 +220,7 @@ fn context() -> SessionContext {
     SessionContext::new_with_config(config)
 }
 
-async fn collect(frame: Result<DataFrame, DataFusionError>) -> Result<Answer, DataFusionError> {
-    let frame = frame?;
+async fn collect(frame: DataFrame) -> Result<Answer, DataFusionError> {
     let schema = Arc::new(frame.schema().as_arrow().clone());
     Ok(Answer { schema, batches: frame.collect().await? })
 }
@@ -184,14 +258,37 @@ async fn register_stored(
 
 type Span = Option<(DateTime<Utc>, DateTime<Utc>)>;
 
-/// Earliest and latest instant of jobs, counts and readings.
+/// Earliest and latest instant of jobs, counts and readings; a reading stands for the time before
+/// it.
 async fn span(context: &SessionContext) -> Result<Span, DataFusionError> {
-    let text = "SELECT min(first_at) AS first_at, max(last_at) AS last_at FROM (
-        SELECT min(sampled_at) AS first_at, max(sampled_at) AS last_at FROM samples
-        UNION ALL SELECT min(counted_at), max(counted_at) FROM gpu_counts
-        UNION ALL SELECT min(coalesce(submitted_at, started_at)), max(submitted_at) FROM jobs
-        UNION ALL SELECT min(started_at), max(started_at) FROM jobs
-        UNION ALL SELECT min(ended_at), max(ended_at) FROM jobs) AS spans";
+    let mut found: Span = None;
+    for text in [
+        "SELECT min(coalesce(submitted_at, started_at)), max(coalesce(ended_at, started_at, \
+         submitted_at)) FROM jobs",
+        "SELECT min(started_at), max(coalesce(ended_at, started_at)) FROM allocations",
+    ] {
+        found = wider(found, ends(context, text).await?);
+    }
+    for (table, instant) in
+        [("samples", "sampled_at"), ("gpu_counts", "counted_at"), ("node_samples", "sampled_at")]
+    {
+        let text = format!("SELECT min({instant}), max({instant}) FROM {table}");
+        let Some((first, last)) = ends(context, &text).await? else {
+            continue;
+        };
+        let at = first.to_rfc3339();
+        let text = format!(
+            "SELECT max({instant}), max({instant} - arrow_cast(CAST(coalesce(period_s, 0) * 1000 \
+             AS BIGINT), 'Duration(Millisecond)')) FROM {table} WHERE {instant} = '{at}'"
+        );
+        let begun = ends(context, &text).await?.map_or(first, |(_, begun)| begun);
+        found = wider(found, Some((begun, last)));
+    }
+    Ok(found)
+}
+
+/// The two instants that a query answers, if it finds any.
+async fn ends(context: &SessionContext, text: &str) -> Result<Span, DataFusionError> {
     let batches = context.sql(text).await?.collect().await?;
     Ok(batches.first().and_then(|batch| {
         let at = |column: usize| {
@@ -200,4 +297,11 @@ async fn span(context: &SessionContext) -> Result<Span, DataFusionError> {
         };
         Some((at(0)?, at(1)?))
     }))
+}
+
+fn wider(one: Span, other: Span) -> Span {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
+    }
 }

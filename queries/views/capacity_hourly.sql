@@ -1,45 +1,98 @@
--- GPUs installed and available in each local hour of the store, and how that is known.
--- columns: hour_started_at timestamp, cluster text, partition text, gpus_installed float64,
---          gpus_available float64, source text (inventory, counts or peak-held)
--- The inventory counts from the first sight of a GPU; without inventory or counts the most GPUs
--- ever held in an hour is a floor.
-WITH counted AS (
-    SELECT c.cluster, coalesce(c."partition", 'default') AS "partition",
-        local_hour(c.counted_at) AS hour_started_at,
-        sum(c.gpus_installed * c.period_s) / sum(c.period_s) AS gpus
-    FROM gpu_counts c
-    WHERE c.gpus_installed IS NOT NULL
-    GROUP BY c.cluster, c."partition", local_hour(c.counted_at)
+-- GPUs installed, down and available in each local hour of the store, by pool, and how that is known.
+-- columns: hour_started_at timestamp, cluster text, partition text, gpus_installed float64 [GPU],
+--          gpus_down float64 [GPU], gpus_available float64 [GPU],
+--          source text (config, inventory, counts or peak-held)
+-- One source for each cluster, the first that there is: the settings, the inventory (a GPU counts
+-- from when it was first seen until a day passed without sight of it; one whose state is down counts
+-- as down from when it was last seen), counts, or the most GPUs ever held in an hour, which is a
+-- floor.
+WITH hours AS (
+    SELECT h.bin['bin_started_at'] AS hour_started_at, h.bin['bin_ended_at'] AS hour_ended_at
+    FROM (SELECT unnest(split_bins(span_started_at(), as_of(), 'hour')) AS bin) h
 ),
-hours AS (
-    SELECT DISTINCT d.hour_started_at FROM demand_hourly d
+held AS (
+    SELECT coalesce(d.cluster, '') AS cluster_key, d."partition" AS pool, d.hour_started_at,
+        sum(d.gpus_held) AS gpus
+    FROM demand_hourly d
+    GROUP BY coalesce(d.cluster, ''), d."partition", d.hour_started_at
+),
+device AS (
+    SELECT coalesce(g.cluster, '') AS cluster_key, coalesce(g."partition", 'default') AS pool,
+        local_hour(coalesce(g.first_seen_at, span_started_at())) AS from_at,
+        CASE WHEN lower(g.state) = 'retired' THEN coalesce(g.last_seen_at, g.first_seen_at)
+            WHEN coalesce(g.last_seen_at >= as_of() - INTERVAL '1 day', true) THEN as_of()
+            ELSE g.last_seen_at END AS until_at,
+        CASE WHEN lower(g.state) IN ('down', 'drain', 'drained', 'draining', 'fail', 'failed',
+                'lost', 'error', 'maint', 'maintenance')
+            THEN local_hour(coalesce(g.last_seen_at, span_started_at())) END AS down_at
+    FROM gpus g
+),
+grouped AS (
+    SELECT d.cluster_key, d.pool, d.from_at, d.until_at, d.down_at, CAST(count(*) AS DOUBLE) AS gpus
+    FROM (
+        SELECT v.cluster_key, v.pool, v.from_at, v.down_at,
+            CASE WHEN v.until_at = as_of() THEN v.until_at
+                ELSE local_hour(v.until_at) + INTERVAL '1 hour' END AS until_at
+        FROM device v
+    ) d
+    GROUP BY d.cluster_key, d.pool, d.from_at, d.until_at, d.down_at
 ),
 inventory AS (
-    SELECT g.cluster, coalesce(g."partition", 'default') AS "partition", h.hour_started_at,
-        CAST(count(*) AS DOUBLE) AS gpus
-    FROM gpus g
-    JOIN hours h ON coalesce(local_hour(g.first_seen_at) <= h.hour_started_at, true)
-    GROUP BY g.cluster, g."partition", h.hour_started_at
+    SELECT g.cluster_key, g.pool, h.hour_started_at, sum(g.gpus) AS gpus,
+        coalesce(sum(g.gpus) FILTER (WHERE g.down_at <= h.hour_started_at), 0) AS down
+    FROM grouped g
+    JOIN hours h ON g.from_at < h.hour_ended_at AND g.until_at > h.hour_started_at
+    GROUP BY g.cluster_key, g.pool, h.hour_started_at
+),
+counted AS (
+    SELECT coalesce(c.cluster, '') AS cluster_key, c.pool, c.hour_started_at, sum(c.gpus) AS gpus
+    FROM (
+        SELECT r.cluster, coalesce(r."partition", 'default') AS pool, r.team,
+            local_hour(r.counted_at) AS hour_started_at,
+            sum(r.gpus_installed * r.period_s) / sum(r.period_s) AS gpus
+        FROM gpu_counts r
+        WHERE r.gpus_installed IS NOT NULL AND r.period_s > 0
+        GROUP BY r.cluster, coalesce(r."partition", 'default'), r.team, local_hour(r.counted_at)
+    ) c
+    GROUP BY coalesce(c.cluster, ''), c.pool, c.hour_started_at
+),
+known AS (
+    SELECT DISTINCT p.cluster_key FROM held p
+    UNION SELECT DISTINCT d.cluster_key FROM device d
+    UNION SELECT DISTINCT c.cluster_key FROM counted c
+),
+configured AS (
+    SELECT k.cluster_key, s."partition" AS pool, h.hour_started_at, s.gpus
+    FROM config_capacity s
+    JOIN known k ON coalesce(s.cluster, k.cluster_key) = k.cluster_key
+    JOIN hours h ON coalesce(s.from_at < h.hour_ended_at, true)
+        AND coalesce(s.until_at >= h.hour_ended_at, true)
 ),
 peak AS (
-    SELECT f.cluster, f."partition", max(f.gpus) AS gpus
-    FROM (
-        SELECT d.cluster, d."partition", d.hour_started_at, sum(d.gpus_held) AS gpus
-        FROM demand_hourly d
-        GROUP BY d.cluster, d."partition", d.hour_started_at
-    ) AS f
-    GROUP BY f.cluster, f."partition"
+    SELECT p.cluster_key, p.pool, max(p.gpus) AS gpus FROM held p GROUP BY p.cluster_key, p.pool
+),
+ranked AS (
+    SELECT c.cluster_key, c.pool, c.hour_started_at, c.gpus, 0.0 AS down, 'config' AS source,
+        1 AS tried
+    FROM configured c
+    UNION ALL
+    SELECT i.cluster_key, i.pool, i.hour_started_at, i.gpus, i.down, 'inventory' AS source,
+        2 AS tried
+    FROM inventory i
+    UNION ALL
+    SELECT c.cluster_key, c.pool, c.hour_started_at, c.gpus, 0.0 AS down, 'counts' AS source,
+        3 AS tried
+    FROM counted c
+    UNION ALL
+    SELECT p.cluster_key, p.pool, h.hour_started_at, p.gpus, 0.0 AS down, 'peak-held' AS source,
+        4 AS tried
+    FROM peak p
+    CROSS JOIN hours h
+),
+first AS (
+    SELECT r.cluster_key, min(r.tried) AS tried FROM ranked r GROUP BY r.cluster_key
 )
-SELECT c.hour_started_at, c.cluster, c."partition", c.gpus AS gpus_installed,
-    c.gpus AS gpus_available, 'counts' AS source
-FROM counted c
-UNION ALL
-SELECT i.hour_started_at, i.cluster, i."partition", i.gpus AS gpus_installed,
-    i.gpus AS gpus_available, 'inventory' AS source
-FROM inventory i
-UNION ALL
-SELECT h.hour_started_at, p.cluster, p."partition", p.gpus AS gpus_installed,
-    p.gpus AS gpus_available, 'peak-held' AS source
-FROM peak p
-CROSS JOIN hours h
-WHERE (SELECT count(*) FROM counted) = 0 AND (SELECT count(*) FROM gpus) = 0
+SELECT r.hour_started_at, nullif(r.cluster_key, '') AS cluster, r.pool AS "partition",
+    r.gpus AS gpus_installed, r.down AS gpus_down, r.gpus - r.down AS gpus_available, r.source
+FROM ranked r
+JOIN first f ON f.cluster_key = r.cluster_key AND f.tried = r.tried
