@@ -60,7 +60,7 @@ pub(super) async fn gather(
     let teams = asked.teams().await?;
     let totals = asked.totals(&teams).await?;
     let (outlook, plan) = look(session, calendar).await?;
-    let decision = decide(plan, &totals);
+    let decision = decide(plan, &totals, &outlook);
     Ok(ReportData {
         from,
         until,
@@ -295,17 +295,22 @@ async fn look(session: &Session, calendar: &Calendar) -> Result<Looked, Failure>
     }
 }
 
-fn decide(plan: Option<loadline_forecast::Plan>, totals: &Totals) -> Decision {
-    let full = plan.as_ref().is_some_and(|plan| !matches!(plan.meets, Meets::NotWithin { .. }));
+/// What to do. Without a plan there is no all-clear: a history too short to plan from says nothing
+/// about whether demand stays below capacity.
+fn decide(plan: Option<loadline_forecast::Plan>, totals: &Totals, outlook: &Outlook) -> Decision {
     let slack = totals.held_ratio().is_some_and(|ratio| ratio < 0.6);
-    let action = match (full, slack) {
-        (true, _) => Action::Buy,
-        (false, true) => Action::Scale,
-        (false, false) => Action::Nothing,
+    let action = match plan.as_ref().map(|plan| plan.meets) {
+        None => Action::Undecided,
+        Some(Meets::Already | Meets::At { .. }) => Action::Buy,
+        Some(Meets::NotWithin { .. }) if slack => Action::Scale,
+        Some(Meets::NotWithin { .. }) => Action::Nothing,
     };
+    let day = &outlook.history[outlook.history.len().saturating_sub(24)..];
+    let demand: f64 = day.iter().map(|hour| hour.gpus).sum();
     let at = |ms: Option<i64>| ms.and_then(DateTime::from_timestamp_millis);
     Decision {
         action,
+        demand_gpus_last_day: (!day.is_empty()).then(|| demand / day.len() as f64),
         gpus_to_add: plan.as_ref().map(|plan| f64::from(plan.gpus_needed)),
         order_by: at(plan.as_ref().and_then(|plan| plan.order_by_ms)),
         full_at: plan.as_ref().and_then(|plan| match plan.meets {
@@ -351,6 +356,8 @@ mod tests {
         // 4 GPUs from 08:30 to 10:15 are 4 x 1.75 h = 7; the floor of capacity is the same 4 GPUs.
         assert!((data.totals.gpu_hours_held - 7.0).abs() < 1e-9);
         assert_eq!(data.totals.gpus_installed.map(|gpus| (gpus * 1e6).round() / 1e6), Some(4.0));
+        // A day of history is no ground for a plan, so there is no all-clear either.
+        assert_eq!(data.decision.action, Action::Undecided);
         assert_eq!(data.totals.held_ratio().map(|ratio| (ratio * 1e6).round() / 1e6), Some(1.0));
     }
 }

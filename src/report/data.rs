@@ -236,8 +236,10 @@ pub enum Action {
     Scale,
     /// Take back what is held idle.
     CleanUp,
-    /// Nothing to do now.
+    /// Nothing to do now: a plan was made and demand stays below capacity.
     Nothing,
+    /// No plan could be made, so no decision can rest on one.
+    Undecided,
 }
 
 /// What to do, with the figures it rests on.
@@ -249,6 +251,8 @@ pub struct Decision {
     pub gpus_to_add: Option<f64>,
     /// Instant by which they must be ordered.
     pub order_by: Option<DateTime<Utc>>,
+    /// Mean demand over the last day of the store, in GPUs.
+    pub demand_gpus_last_day: Option<f64>,
     /// Instant at which demand meets capacity.
     pub full_at: Option<DateTime<Utc>>,
     /// GPUs that the idle-held GPU-hours would give back, on average.

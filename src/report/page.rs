@@ -154,7 +154,7 @@ fn teams(data: &ReportData, words: &Words) -> String {
             Bar { label: team.team.clone(), parts: vec![(chart::BLUE, busy), rest], text }
         })
         .collect();
-    let legend = if data.sampled() {
+    let legend = if data.teams.iter().any(|team| team.gpu_hours_busy.is_some()) {
         legend(&[(words.busy, "#1f5aa6"), (words.held, "#a9c4e6")])
     } else {
         legend(&[(words.held, "#a9c4e6")])

@@ -63,6 +63,7 @@ pub(crate) struct Words {
     pub(crate) scale: &'static str,
     pub(crate) clean_up: &'static str,
     pub(crate) nothing: &'static str,
+    pub(crate) undecided: &'static str,
 }
 
 const EN: Words = Words {
@@ -112,6 +113,7 @@ const EN: Words = Words {
     scale: "Scale",
     clean_up: "Clean up",
     nothing: "Nothing to do now",
+    undecided: "Not decided",
 };
 
 const ZH: Words = Words {
@@ -161,6 +163,7 @@ const ZH: Words = Words {
     scale: "弹性伸缩",
     clean_up: "清理",
     nothing: "暂无需行动",
+    undecided: "尚无结论",
 };
 
 impl Language {
@@ -313,6 +316,7 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
         (Action::Scale, Language::Zh) => {
             (words.scale, "需求低于容量且随时段起伏：按预测开关 GPU。".into())
         }
+        (Action::Undecided, _) => (words.undecided, undecided(data, language)),
         (Action::Nothing, Language::En) => (
             words.nothing,
             "Demand stays below capacity within the horizon.".into(),
@@ -322,6 +326,25 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
         }
     };
     Answer { figure: figure.to_owned(), sentence }
+}
+
+/// Why there is no decision, and how demand stands against capacity today.
+fn undecided(data: &ReportData, language: Language) -> String {
+    let stand = data.decision.demand_gpus_last_day.zip(data.outlook.capacity_gpus);
+    match (language, stand) {
+        (Language::En, Some((demand, capacity))) => format!(
+            "No plan could be made (the reason stands below). Demand over the last day was {} GPUs against a capacity of {}.",
+            number(demand),
+            number(capacity)
+        ),
+        (Language::Zh, Some((demand, capacity))) => format!(
+            "无法给出规划（原因见下）。最近一天需求为 {} 块 GPU，容量为 {} 块。",
+            number(demand),
+            number(capacity)
+        ),
+        (Language::En, None) => "No plan could be made (the reason stands below).".to_owned(),
+        (Language::Zh, None) => "无法给出规划（原因见下）。".to_owned(),
+    }
 }
 
 /// Elapsed seconds in the largest unit that keeps two digits.
