@@ -10,6 +10,8 @@ mod function;
 pub mod query;
 mod session;
 mod setting;
+mod span;
+mod table;
 mod view;
 
 pub use config::EngineConfig;

@@ -3,25 +3,21 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{SchemaRef, TimestampMillisecondType};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, Utc};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::datasource::MemTable;
-use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{
-    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
-};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
-use loadline_ingest::{Store, Table, TableSnapshot};
+use loadline_ingest::{Store, Table};
 
 use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::function::shares::{self, HoldingIndex, SharedHoldings};
 use crate::query::{NamedQuery, Params};
-use crate::{function, query, setting, view};
+use crate::span::{self, Days};
+use crate::{function, query, setting, table, view};
 
 /// Rows of an answer and their columns.
 #[derive(Debug, Clone)]
@@ -59,14 +55,18 @@ impl Session {
         as_of: Option<DateTime<Utc>>,
     ) -> Result<Self, EngineError> {
         let context = context();
+        let mut days = Days::new();
         for table in Table::ALL {
             match store.snapshot(table).await? {
-                Some(snapshot) => register_stored(&context, &snapshot).await,
-                None => register_empty(&context, table),
+                Some(snapshot) => {
+                    days.extend(table::days(&snapshot).map(|days| (table.name(), days)));
+                    table::register_stored(&context, &snapshot)
+                }
+                None => table::register_empty(&context, table),
             }
             .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
-        Self::complete(context, config, as_of, false).await
+        Self::complete(context, config, as_of, Some(&days)).await
     }
 
     /// A session over empty tables that take `INSERT`: for tests and trials.
@@ -79,19 +79,20 @@ impl Session {
     ) -> Result<Self, EngineError> {
         let context = context();
         for table in Table::ALL {
-            register_empty(&context, table)
+            table::register_empty(&context, table)
                 .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
-        Self::complete(context, config, as_of, true).await
+        Self::complete(context, config, as_of, None).await
     }
 
     async fn complete(
         context: SessionContext,
         config: &EngineConfig,
         as_of: Option<DateTime<Utc>>,
-        writable: bool,
+        stored: Option<&Days>,
     ) -> Result<Self, EngineError> {
-        let found = span(&context).await.map_err(|e| EngineError::sql("the store's span", e))?;
+        let found = span::span(&context, stored).await;
+        let found = found.map_err(|error| EngineError::sql("the store's span", error))?;
         let as_of = as_of.or(found.map(|(_, last)| last)).unwrap_or(DateTime::UNIX_EPOCH);
         let first = found.map_or(as_of, |(first, _)| first).min(as_of);
         let started = Arc::new(AtomicI64::new(first.timestamp_millis()));
@@ -101,7 +102,7 @@ impl Session {
         let instants = (Arc::clone(&started), as_of);
         function::register(&context, config, instants, Arc::clone(&holdings));
         view::register(&context).await?;
-        Ok(Self { context, as_of, started, holdings, writable })
+        Ok(Self { context, as_of, started, holdings, writable: stored.is_none() })
     }
 
     /// What counts as now.
@@ -170,7 +171,7 @@ impl Session {
     /// Tables that take `INSERT` begin where their rows do by now.
     async fn follow_span(&self) -> Result<(), DataFusionError> {
         if self.writable {
-            let found = span(&self.context).await?;
+            let found = span::span(&self.context, None).await?;
             let first = found.map_or(self.as_of, |(first, _)| first).min(self.as_of);
             self.started.store(first.timestamp_millis(), Ordering::Relaxed);
         }
@@ -223,85 +224,4 @@ fn context() -> SessionContext {
 async fn collect(frame: DataFrame) -> Result<Answer, DataFusionError> {
     let schema = Arc::new(frame.schema().as_arrow().clone());
     Ok(Answer { schema, batches: frame.collect().await? })
-}
-
-fn register_empty(context: &SessionContext, table: Table) -> Result<(), DataFusionError> {
-    let empty = MemTable::try_new(table.schema(), vec![vec![]])?;
-    context.register_table(table.name(), Arc::new(empty)).map(drop)
-}
-
-/// Scans exactly the files that the snapshot names.
-async fn register_stored(
-    context: &SessionContext,
-    snapshot: &TableSnapshot,
-) -> Result<(), DataFusionError> {
-    let table = snapshot.table;
-    let root = &snapshot.root;
-    if root.scheme() != "file" {
-        context.register_object_store(root, Arc::clone(&snapshot.bucket));
-    }
-    let files: Vec<ListingTableUrl> = snapshot
-        .files
-        .iter()
-        .map(|file| ListingTableUrl::parse(format!("{root}{}", file.path)))
-        .collect::<Result<_, _>>()?;
-    if files.is_empty() {
-        return register_empty(context, table);
-    }
-    let options =
-        ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension(".parquet");
-    let config = ListingTableConfig::new_with_multi_paths(files)
-        .with_listing_options(options)
-        .with_schema(table.schema());
-    context.register_table(table.name(), Arc::new(ListingTable::try_new(config)?)).map(drop)
-}
-
-type Span = Option<(DateTime<Utc>, DateTime<Utc>)>;
-
-/// Earliest and latest instant of jobs, counts and readings; a reading stands for the time before
-/// it.
-async fn span(context: &SessionContext) -> Result<Span, DataFusionError> {
-    let mut found: Span = None;
-    for text in [
-        "SELECT min(coalesce(submitted_at, started_at)), max(coalesce(ended_at, started_at, \
-         submitted_at)) FROM jobs",
-        "SELECT min(started_at), max(coalesce(ended_at, started_at)) FROM allocations",
-    ] {
-        found = wider(found, ends(context, text).await?);
-    }
-    for (table, instant) in
-        [("samples", "sampled_at"), ("gpu_counts", "counted_at"), ("node_samples", "sampled_at")]
-    {
-        let text = format!("SELECT min({instant}), max({instant}) FROM {table}");
-        let Some((first, last)) = ends(context, &text).await? else {
-            continue;
-        };
-        let at = first.to_rfc3339();
-        let text = format!(
-            "SELECT max({instant}), max({instant} - arrow_cast(CAST(coalesce(period_s, 0) * 1000 \
-             AS BIGINT), 'Duration(Millisecond)')) FROM {table} WHERE {instant} = '{at}'"
-        );
-        let begun = ends(context, &text).await?.map_or(first, |(_, begun)| begun);
-        found = wider(found, Some((begun, last)));
-    }
-    Ok(found)
-}
-
-/// The two instants that a query answers, if it finds any.
-async fn ends(context: &SessionContext, text: &str) -> Result<Span, DataFusionError> {
-    let batches = context.sql(text).await?.collect().await?;
-    Ok(batches.first().and_then(|batch| {
-        let at = |column: usize| {
-            let values = batch.column(column).as_primitive_opt::<TimestampMillisecondType>()?;
-            DateTime::from_timestamp_millis(values.iter().next()??)
-        };
-        Some((at(0)?, at(1)?))
-    }))
-}
-
-fn wider(one: Span, other: Span) -> Span {
-    match (one, other) {
-        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
-        (one, other) => one.or(other),
-    }
 }

@@ -57,9 +57,10 @@ counted AS (
     GROUP BY coalesce(c.cluster, ''), c.pool, c.hour_started_at
 ),
 known AS (
-    SELECT DISTINCT p.cluster_key FROM held p
-    UNION SELECT DISTINCT d.cluster_key FROM device d
-    UNION SELECT DISTINCT c.cluster_key FROM counted c
+    SELECT coalesce(j.cluster, '') AS cluster_key FROM jobs j
+    UNION SELECT coalesce(a.cluster, '') AS cluster_key FROM allocations a
+    UNION SELECT d.cluster_key FROM device d
+    UNION SELECT coalesce(r.cluster, '') AS cluster_key FROM gpu_counts r
 ),
 configured AS (
     SELECT k.cluster_key, s."partition" AS pool, h.hour_started_at, s.gpus

@@ -1,0 +1,184 @@
+//! A table of the store as DataFusion sees it: exactly the files of one version, less those whose
+//! day cannot hold an answer.
+//!
+//! # Why not the listing or Delta's own provider
+//! Listing opens every file to learn its statistics, and Delta's provider takes longer to plan a
+//! day's question than to answer it. The log already names the files and their days.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta};
+use datafusion::catalog::Session;
+use datafusion::common::pruning::PrunableStatistics;
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, DFSchema, ScalarValue, Statistics};
+use datafusion::config::TableParquetOptions;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::{MemTable, TableProvider};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionContext;
+use loadline_ingest::{Table, TableSnapshot};
+use object_store::ObjectMeta;
+use object_store::path::Path;
+
+/// Registers `table` without rows; it takes `INSERT`.
+pub(crate) fn register_empty(context: &SessionContext, table: Table) -> Result<()> {
+    let empty = MemTable::try_new(table.schema(), vec![vec![]])?;
+    context.register_table(table.name(), Arc::new(empty)).map(drop)
+}
+
+/// Registers a version of a table of the store.
+pub(crate) fn register_stored(context: &SessionContext, snapshot: &TableSnapshot) -> Result<()> {
+    let stored = StoredTable::new(snapshot)?;
+    if snapshot.root.scheme() != "file" {
+        context.register_object_store(stored.place.as_ref(), Arc::clone(&snapshot.bucket));
+    }
+    context.register_table(snapshot.table.name(), Arc::new(stored)).map(drop)
+}
+
+/// First and last day of a partitioned table's files.
+pub(crate) fn days(snapshot: &TableSnapshot) -> Option<(NaiveDate, NaiveDate)> {
+    let days = || snapshot.files.iter().filter_map(|file| file.date);
+    Some((days().min()?, days().max()?))
+}
+
+/// One file, and the day that all of its rows are in.
+#[derive(Debug)]
+struct StoredFile {
+    meta: ObjectMeta,
+    date: Option<NaiveDate>,
+    rows: Option<usize>,
+}
+
+#[derive(Debug)]
+struct StoredTable {
+    table: Table,
+    schema: SchemaRef,
+    place: ObjectStoreUrl,
+    files: Vec<StoredFile>,
+}
+
+impl StoredTable {
+    fn new(snapshot: &TableSnapshot) -> Result<Self> {
+        let root = &snapshot.root;
+        let files = snapshot.files.iter().map(|file| {
+            let whole = format!("{}/{}", root.path().trim_end_matches('/'), file.path);
+            Ok(StoredFile {
+                meta: ObjectMeta {
+                    location: Path::from_url_path(whole)?,
+                    last_modified: DateTime::UNIX_EPOCH,
+                    size: file.size,
+                    e_tag: None,
+                    version: None,
+                },
+                date: file.date,
+                rows: file.rows.and_then(|rows| usize::try_from(rows).ok()),
+            })
+        });
+        Ok(Self {
+            table: snapshot.table,
+            schema: snapshot.table.schema(),
+            place: ObjectStoreUrl::parse(&root[..url::Position::BeforePath])?,
+            files: files.collect::<Result<_, object_store::path::Error>>().map_err(outside)?,
+        })
+    }
+
+    /// Files whose day may hold a row for which `filters` hold.
+    fn needed(&self, state: &dyn Session, filters: &[Expr]) -> Result<Vec<&StoredFile>> {
+        let Some(filter) = conjunction(filters.to_vec()) else {
+            return Ok(self.files.iter().collect());
+        };
+        let columns = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let filter = state.create_physical_expr(filter, &columns)?;
+        let predicate = PruningPredicateBuilder::new()
+            .with_file_schema(Arc::clone(&self.schema))
+            .try_build(filter)?;
+        let days = self.files.iter().map(|file| Arc::new(self.bounds(file))).collect();
+        let kept = predicate.prune(&PrunableStatistics::new(days, Arc::clone(&self.schema)))?;
+        Ok(self.files.iter().zip(kept).filter(|(_, kept)| *kept).map(|(file, _)| file).collect())
+    }
+
+    /// What the day of a file says of its instants.
+    fn bounds(&self, file: &StoredFile) -> Statistics {
+        let mut known = Statistics::new_unknown(&self.schema);
+        let instant = self.table.partitioned_by().and_then(|name| self.schema.index_of(name).ok());
+        if let (Some(instant), Some(date)) = (instant, file.date) {
+            let midnight = date.and_time(NaiveTime::MIN).and_utc();
+            let last = midnight + TimeDelta::days(1) - TimeDelta::milliseconds(1);
+            let at = |at: DateTime<_>| {
+                let at = Some(at.timestamp_millis());
+                Precision::Exact(ScalarValue::TimestampMillisecond(at, Some("UTC".into())))
+            };
+            known.column_statistics[instant] = ColumnStatistics {
+                min_value: at(midnight),
+                max_value: at(last),
+                null_count: Precision::Exact(0),
+                ..ColumnStatistics::new_unknown()
+            };
+        }
+        known
+    }
+}
+
+#[async_trait]
+impl TableProvider for StoredTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let files = self.needed(state, filters)?;
+        let mut known = Statistics::new_unknown(&self.schema);
+        let rows: Option<Vec<usize>> = files.iter().map(|file| file.rows).collect();
+        known.num_rows = match rows {
+            Some(rows) => Precision::Exact(rows.iter().sum()),
+            None => Precision::Absent,
+        };
+        let options = TableParquetOptions {
+            global: state.config_options().execution.parquet.clone(),
+            ..TableParquetOptions::default()
+        };
+        let source =
+            ParquetSource::new(Arc::clone(&self.schema)).with_table_parquet_options(options);
+        let files = files.iter().map(|file| PartitionedFile::new_from_meta(file.meta.clone()));
+        let groups = FileGroup::new(files.collect())
+            .split_files(state.config_options().execution.target_partitions);
+        let scan = FileScanConfigBuilder::new(self.place.clone(), Arc::new(source))
+            .with_file_groups(groups)
+            .with_statistics(known)
+            .with_projection_indices(projection.cloned())?
+            .with_limit(limit)
+            .build();
+        Ok(DataSourceExec::from_data_source(scan))
+    }
+}
+
+fn outside(error: object_store::path::Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
