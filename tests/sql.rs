@@ -44,7 +44,7 @@ fn ask_everything() {
         untested.map(|name| format!("query `{name}` has no tests/sql/{name}.slt")).collect();
     for name in tests.iter().filter(|name| only.as_ref().is_none_or(|only| *name == only)) {
         let file = root.join("tests/sql").join(format!("{name}.slt"));
-        let mut runner = Runner::new(|| async { Database::start().await });
+        let mut runner = Runner::new(|| async { Ok(Database::new()) });
         if let Err(error) = runtime.block_on(runner.run_file_async(&file)) {
             failures.push(error.display(false).to_string());
         }
@@ -60,7 +60,7 @@ fn names(folder: &Path, extension: &str) -> BTreeSet<String> {
 
 /// An in-memory session whose settings may change as long as it holds no row.
 struct Database {
-    session: Session,
+    session: Option<Session>,
     settings: toml::Table,
     as_of: Option<DateTime<Utc>>,
     written: bool,
@@ -86,12 +86,25 @@ fn told(error: &EngineError) -> String {
 }
 
 impl Database {
-    async fn start() -> Result<Self, Failure> {
-        let session = Session::in_memory(&EngineConfig::default(), None).await?;
-        Ok(Self { session, settings: toml::Table::new(), as_of: None, written: false })
+    fn new() -> Self {
+        Self { session: None, settings: toml::Table::new(), as_of: None, written: false }
     }
 
-    async fn set(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+    /// The session, made when it is first asked.
+    async fn session(&mut self) -> Result<&Session, Failure> {
+        if self.session.is_none() {
+            let config = self.config().map_err(Failure::Test)?;
+            self.session = Some(Session::in_memory(&config, self.as_of).await?);
+        }
+        Ok(self.session.as_ref().expect("just made"))
+    }
+
+    fn config(&self) -> Result<EngineConfig, String> {
+        let settings = toml::Value::Table(self.settings.clone());
+        settings.try_into().map_err(|error: toml::de::Error| error.to_string())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Failure> {
         let wrong = |reason: String| Failure::Test(format!("SET loadline.{key}: {reason}"));
         if self.written {
             return Err(wrong("must stand before the first INSERT".into()));
@@ -104,9 +117,8 @@ impl Database {
             let value = parsed.map_or_else(|_| toml::Value::from(value), |t| t["value"].clone());
             insert(&mut self.settings, key, value);
         }
-        let config = toml::Value::Table(self.settings.clone());
-        let config: EngineConfig = config.try_into().map_err(|e| wrong(format!("{e}")))?;
-        self.session = Session::in_memory(&config, self.as_of).await?;
+        self.config().map_err(wrong)?;
+        self.session = None;
         Ok(())
     }
 
@@ -118,10 +130,10 @@ impl Database {
                 .filter_map(|word| word.split_once('='))
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .collect();
-            return Ok(self.session.query(&query::find(name)?, &params).await?);
+            return Ok(self.session().await?.query(&query::find(name)?, &params).await?);
         }
         self.written |= text.to_ascii_uppercase().starts_with("INSERT");
-        Ok(self.session.sql(text).await?)
+        Ok(self.session().await?.sql(text).await?)
     }
 }
 
@@ -147,7 +159,7 @@ impl AsyncDB for Database {
             let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
             let value = value.trim();
             let quoted = value.strip_prefix('\'').and_then(|value| value.strip_suffix('\''));
-            self.set(key.trim(), quoted.unwrap_or(value)).await?;
+            self.set(key.trim(), quoted.unwrap_or(value))?;
             return Ok(DBOutput::StatementComplete(0));
         }
         let answer = self.answer(text).await?;
