@@ -32,6 +32,8 @@ pub enum EngineError {
         parameter: String,
         /// All parameters, as in the header.
         declared: String,
+        /// A value of its type.
+        example: &'static str,
     },
     /// A parameter that the query does not have, or a value that is none of its type.
     #[error("cannot use `{value}` for `${parameter}` of query `{query}`: {reason}")]
@@ -53,12 +55,61 @@ pub enum EngineError {
         /// What is wrong.
         reason: String,
     },
+    /// A folder of query files could not be read.
+    #[error("could not read `{path}`")]
+    Read {
+        /// File or folder.
+        path: String,
+        /// Cause.
+        #[source]
+        source: std::io::Error,
+    },
     /// The store could not be read.
     #[error("could not open the store")]
     Store(#[from] IngestError),
 }
 
+/// What a caller can do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// What was asked for is not there.
+    NotFound,
+    /// The question must be put differently.
+    BadRequest,
+    /// The store could not be reached or read.
+    Unavailable,
+    /// A promise of our own was broken.
+    Bug,
+}
+
 impl EngineError {
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        use datafusion::error::DataFusionError;
+        match self {
+            Self::UnknownQuery { .. } => ErrorKind::NotFound,
+            Self::MissingParameter { .. } | Self::BadParameter { .. } | Self::Header { .. } => {
+                ErrorKind::BadRequest
+            }
+            Self::Read { .. } | Self::Store(_) => ErrorKind::Unavailable,
+            Self::Sql { source, .. } => match source.find_root() {
+                DataFusionError::Internal(_) => ErrorKind::Bug,
+                DataFusionError::ObjectStore(_)
+                | DataFusionError::IoError(_)
+                | DataFusionError::ParquetError(_)
+                | DataFusionError::ResourcesExhausted(_) => ErrorKind::Unavailable,
+                _ => ErrorKind::BadRequest,
+            },
+        }
+    }
+
+    /// Whether the same question may be answered a little later.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        self.kind() == ErrorKind::Unavailable
+    }
+
     pub(crate) fn sql(what: impl Into<String>, source: datafusion::error::DataFusionError) -> Self {
         Self::Sql { what: what.into(), source: Box::new(source) }
     }
@@ -68,6 +119,7 @@ impl EngineError {
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::MissingParameter { declared, .. } => Some(format!("parameters are {declared}")),
+            Self::UnknownQuery { known, .. } => Some(format!("there are: {}", known.join(", "))),
             _ => None,
         }
     }
@@ -76,11 +128,50 @@ impl EngineError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownQuery { known, .. } => Some(format!("there are: {}", known.join(", "))),
-            Self::MissingParameter { parameter, .. } => {
-                Some(format!("add `--param {parameter}=VALUE`"))
+            Self::UnknownQuery { name, known } => {
+                closest(name, known).map(|known| format!("did you mean `{known}`?"))
+            }
+            Self::MissingParameter { parameter, example, .. } => {
+                Some(format!("add `--param {parameter}={example}`"))
             }
             _ => None,
         }
+    }
+}
+
+/// The name with the fewest letters to change, if that is at most a third of them.
+fn closest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
+    let near = known.iter().map(|known| (distance(name, known), known.as_str())).min()?;
+    (near.0 <= name.len().div_ceil(3)).then_some(near.1)
+}
+
+/// Letters to insert, delete or replace to turn one text into the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut costs: Vec<usize> = (0..=to.len()).collect();
+    for (row, letter) in from.chars().enumerate() {
+        let mut diagonal = costs[0];
+        costs[0] = row + 1;
+        for (column, other) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = costs[column + 1];
+            costs[column + 1] = replaced.min(diagonal + 1).min(costs[column] + 1);
+        }
+    }
+    costs[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_is_told_the_name() {
+        // Breaks if anything at all is taken for a slip, or the nearest name is not the one told.
+        let known = ["gpu_hours", "gpu_hours_total", "queue"].map(str::to_owned);
+        assert_eq!(closest("gpu_hour", &known), Some("gpu_hours"));
+        assert_eq!(closest("quueue", &known), Some("queue"));
+        assert_eq!(closest("weather", &known), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

@@ -7,6 +7,7 @@ pub mod calendar;
 pub mod config;
 mod error;
 mod function;
+pub mod output;
 pub mod query;
 mod session;
 mod setting;
@@ -15,6 +16,6 @@ mod table;
 mod view;
 
 pub use config::EngineConfig;
-pub use error::EngineError;
+pub use error::{EngineError, ErrorKind};
 pub use query::{NamedQuery, Params};
 pub use session::{Answer, Session};

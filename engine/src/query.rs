@@ -2,6 +2,7 @@
 //! columns.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use datafusion::common::ScalarValue;
@@ -36,6 +37,26 @@ enum Kind {
     Int64,
 }
 
+impl Kind {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Timestamp => "timestamp",
+            Self::Text => "text",
+            Self::Float64 => "float64",
+            Self::Int64 => "int64",
+        }
+    }
+
+    const fn example(self) -> &'static str {
+        match self {
+            Self::Timestamp => "2026-04-01T00:00:00Z",
+            Self::Text => "TEXT",
+            Self::Float64 => "0.5",
+            Self::Int64 => "1",
+        }
+    }
+}
+
 /// The files of `queries/`, as listed by `build.rs`.
 pub(crate) mod embedded {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -49,12 +70,43 @@ pub fn queries() -> Result<Vec<NamedQuery>, EngineError> {
     embedded::QUERIES.iter().map(|(name, text)| NamedQuery::parse(name, text)).collect()
 }
 
-/// The question `name`.
+/// The questions that come with the program and those of `folder`, by name. A file of `folder`
+/// stands in for the program's own of that name.
+///
+/// # Errors
+/// [`EngineError::Read`] or [`EngineError::Header`].
+pub fn queries_with(folder: &Path) -> Result<Vec<NamedQuery>, EngineError> {
+    let failed = |path: &Path, source: std::io::Error| EngineError::Read {
+        path: path.display().to_string(),
+        source,
+    };
+    let mut all: BTreeMap<String, NamedQuery> =
+        queries()?.into_iter().map(|query| (query.name.clone(), query)).collect();
+    for entry in std::fs::read_dir(folder).map_err(|error| failed(folder, error))? {
+        let path = entry.map_err(|error| failed(folder, error))?.path();
+        if path.extension().is_none_or(|extension| extension != "sql") {
+            continue;
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        all.insert(name.clone(), NamedQuery::parse(&name, &text)?);
+    }
+    Ok(all.into_values().collect())
+}
+
+/// The question `name` that comes with the program.
 ///
 /// # Errors
 /// [`EngineError::UnknownQuery`].
 pub fn find(name: &str) -> Result<NamedQuery, EngineError> {
-    let all = queries()?;
+    find_in(queries()?, name)
+}
+
+/// The question `name` among `all`.
+///
+/// # Errors
+/// [`EngineError::UnknownQuery`].
+pub fn find_in(all: Vec<NamedQuery>, name: &str) -> Result<NamedQuery, EngineError> {
     let known = all.iter().map(|query| query.name.clone()).collect();
     all.into_iter()
         .find(|query| query.name == name)
@@ -135,12 +187,7 @@ impl Parameter {
     }
 
     fn shown(&self) -> String {
-        let kind = match self.kind {
-            Kind::Timestamp => "timestamp",
-            Kind::Text => "text",
-            Kind::Float64 => "float64",
-            Kind::Int64 => "int64",
-        };
+        let kind = self.kind.name();
         let default = self.default.as_ref().map_or_else(String::new, |text| format!(" = {text}"));
         format!("${} {kind}{default}", self.name)
     }
@@ -199,6 +246,7 @@ pub(crate) fn values(
                 query: query.name.clone(),
                 parameter: parameter.name.clone(),
                 declared: query.declared(),
+                example: parameter.kind.example(),
             }),
         }
     };
@@ -252,5 +300,66 @@ fn literal(value: &ScalarValue) -> String {
             format!("arrow_cast({at}, 'Timestamp(Millisecond, Some(\"UTC\"))')")
         }
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "-- How many?\n-- parameters: $from timestamp, $least int64 = 3,\n\
+        --     $team text\n-- columns: n int64\nSELECT $least AS \"$n\", '$team' -- $from\n";
+
+    fn values(given: &[(&str, &str)]) -> Result<Vec<(String, ScalarValue)>, EngineError> {
+        let given = given.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let span = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
+        super::values(&NamedQuery::parse("q", TEXT).unwrap(), &given.collect(), span)
+    }
+
+    #[test]
+    fn every_header_of_the_program_reads() {
+        // Breaks if a query file is added whose header does not say what it is.
+        let all = queries().unwrap();
+        assert!(all.len() > 10);
+        assert!(all.iter().all(|query| !query.purpose().is_empty()));
+    }
+
+    #[test]
+    fn a_parameter_that_is_missing_or_wrong_is_named() {
+        let missing = values(&[]).unwrap_err();
+        assert_eq!(missing.to_string(), "query `q` needs `$team`, which was not given");
+        let declared = "parameters are $from timestamp, $least int64 = 3, $team text";
+        assert_eq!(missing.detail().as_deref(), Some(declared));
+        assert_eq!(missing.hint().as_deref(), Some("add `--param team=TEXT`"));
+        let wrong = values(&[("team", "a"), ("least", "many")]).unwrap_err();
+        assert!(wrong.to_string().starts_with("cannot use `many` for `$least` of query `q`"));
+        assert!(values(&[("teem", "a")]).unwrap_err().to_string().contains("`$teem`"));
+        assert_eq!(values(&[("team", "a")]).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn only_what_is_no_text_and_no_comment_is_replaced() {
+        // Breaks if a `$` inside quotes or a comment becomes a value, or a quote ends the text.
+        let bound = bind(
+            "SELECT $a + '$a' -- $a\n, \"$a\", $ab - 1",
+            &[
+                ("a".into(), ScalarValue::Utf8(Some("it's".into()))),
+                ("ab".into(), ScalarValue::Int64(Some(2))),
+            ],
+        );
+        assert_eq!(bound.unwrap(), "SELECT 'it''s' + '$a' -- $a\n, \"$a\", 2 - 1");
+        assert!(bind("SELECT $b", &[]).unwrap_err().to_string().contains("`$b` is not declared"));
+    }
+
+    #[test]
+    fn a_file_of_the_folder_stands_in_for_the_program_s_own() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("queue.sql"), "-- Ours.\nSELECT 1").unwrap();
+        std::fs::write(folder.path().join("mine.sql"), "-- Mine.\nSELECT 2").unwrap();
+        let all = queries_with(folder.path()).unwrap();
+        assert_eq!(all.len(), queries().unwrap().len() + 1);
+        assert_eq!(find_in(all.clone(), "queue").unwrap().purpose(), "Ours.");
+        assert_eq!(find_in(all, "mine").unwrap().purpose(), "Mine.");
+        assert!(queries_with(&folder.path().join("absent")).is_err());
     }
 }

@@ -1,0 +1,326 @@
+//! Answers as folders of files that another program reads: partitioned Parquet or CSV.
+//!
+//! A folder appears whole or not at all: files are written beside it and renamed into place.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::{concat_batches, take_record_batch};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::properties::WriterProperties;
+
+use crate::session::Answer;
+
+/// Folders that one export may make; more is a slip in the choice of columns.
+pub const PARTITIONS_MAX: usize = 10_000;
+
+/// Folder name of rows whose partition column is NULL, as Hive and Spark write it.
+const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Form of the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExportForm {
+    /// Parquet, compressed with zstd.
+    #[default]
+    Parquet,
+    /// Comma-separated values with a header.
+    Csv,
+}
+
+/// How an answer is laid out in files.
+#[derive(Debug, Clone, Default)]
+pub struct ExportSettings {
+    /// Form of the files.
+    pub form: ExportForm,
+    /// Columns whose values become folders `column=value`, outermost first.
+    pub partition_by: Vec<String>,
+    /// Replace a folder that is there; without it, that is refused.
+    pub replace: bool,
+}
+
+/// What an export made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exported {
+    /// Rows written.
+    pub rows: usize,
+    /// Files written.
+    pub files: usize,
+}
+
+/// Why an export was not made; what stood at the place is unchanged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// Something stands at the place already.
+    #[error("`{0}` exists and was left as it is", .path.display())]
+    Exists {
+        /// Place.
+        path: PathBuf,
+    },
+    /// A partition column that the answer does not have.
+    #[error("cannot partition by `{column}`: the answer has no such column")]
+    Column {
+        /// Column as given.
+        column: String,
+        /// Columns there are.
+        known: Vec<String>,
+    },
+    /// Nothing is left for the files.
+    #[error("cannot partition by every column: nothing is left for the files")]
+    NothingLeft,
+    /// Too many folders.
+    #[error("cannot partition into {folders} folders: at most {PARTITIONS_MAX} are made")]
+    TooMany {
+        /// Folders there would be.
+        folders: usize,
+    },
+    /// A file could not be written.
+    #[error("could not write `{0}`", .path.display())]
+    Write {
+        /// Place.
+        path: PathBuf,
+        /// Cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The rows could not be put in the form asked for.
+    #[error("could not convert the rows")]
+    Convert(#[from] ArrowError),
+    /// The rows could not be written as Parquet.
+    #[error("could not write Parquet")]
+    Parquet(#[from] ParquetError),
+}
+
+impl ExportError {
+    /// A command or setting to try, where one can help.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Exists { .. } => Some("add `--replace` to replace it".into()),
+            Self::Column { known, .. } => Some(format!("there are: {}", known.join(", "))),
+            Self::TooMany { .. } => Some("partition by a day or a month, not an instant".into()),
+            _ => None,
+        }
+    }
+}
+
+/// Writes `answer` to the folder `to`.
+///
+/// # Errors
+/// [`ExportError`]; `to` is then as it was.
+pub fn export(
+    answer: &Answer,
+    to: &Path,
+    settings: &ExportSettings,
+) -> Result<Exported, ExportError> {
+    if to.exists() && !settings.replace {
+        return Err(ExportError::Exists { path: to.to_owned() });
+    }
+    let rows = concat_batches(&answer.schema, &answer.batches)?;
+    let parts = partitions(&rows, &settings.partition_by)?;
+    let partial = beside(to, "partial");
+    let written = write_all(&parts, &partial, settings.form).and_then(|()| place(&partial, to));
+    if let Err(error) = written {
+        // The first error is the one to tell.
+        let _ = fs::remove_dir_all(&partial);
+        return Err(error);
+    }
+    Ok(Exported { rows: rows.num_rows(), files: parts.len() })
+}
+
+/// Rows by the folder they go to, without the columns that the folder's name tells.
+fn partitions(
+    rows: &RecordBatch,
+    by: &[String],
+) -> Result<BTreeMap<PathBuf, RecordBatch>, ExportError> {
+    let schema = rows.schema();
+    let columns = by.iter().map(|column| {
+        schema.index_of(column).map_err(|_| ExportError::Column {
+            column: column.clone(),
+            known: schema.fields().iter().map(|field| field.name().clone()).collect(),
+        })
+    });
+    let columns: Vec<usize> = columns.collect::<Result<_, _>>()?;
+    let kept: Vec<usize> =
+        (0..schema.fields().len()).filter(|column| !columns.contains(column)).collect();
+    if kept.is_empty() {
+        return Err(ExportError::NothingLeft);
+    }
+    let options = FormatOptions::default();
+    let shown: Vec<ArrayFormatter<'_>> = columns
+        .iter()
+        .map(|column| ArrayFormatter::try_new(rows.column(*column), &options))
+        .collect::<Result<_, _>>()?;
+    let mut folders: BTreeMap<PathBuf, Vec<u32>> = BTreeMap::new();
+    if columns.is_empty() {
+        folders.insert(PathBuf::new(), Vec::new());
+    }
+    for row in 0..rows.num_rows() {
+        let mut folder = PathBuf::new();
+        for ((name, column), shown) in by.iter().zip(&columns).zip(&shown) {
+            let value = if rows.column(*column).is_null(row) {
+                NULL_PARTITION.to_owned()
+            } else {
+                escaped(&shown.value(row).to_string())
+            };
+            folder.push(format!("{name}={value}"));
+        }
+        let row = u32::try_from(row).expect("an answer in memory has fewer than 2^32 rows");
+        folders.entry(folder).or_default().push(row);
+    }
+    if folders.len() > PARTITIONS_MAX {
+        return Err(ExportError::TooMany { folders: folders.len() });
+    }
+    let without = rows.project(&kept)?;
+    let part = |(folder, rows): (PathBuf, Vec<u32>)| {
+        Ok((folder, take_record_batch(&without, &UInt32Array::from(rows))?))
+    };
+    folders.into_iter().map(part).collect()
+}
+
+/// Letters, digits and what is harmless in a file name as they are, the rest as `%XX`.
+fn escaped(text: &str) -> String {
+    let mut name = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b' ' => {
+                name.push(char::from(byte));
+            }
+            other => write!(name, "%{other:02X}").expect("a string takes any text"),
+        }
+    }
+    name
+}
+
+fn write_all(
+    parts: &BTreeMap<PathBuf, RecordBatch>,
+    folder: &Path,
+    form: ExportForm,
+) -> Result<(), ExportError> {
+    for (part, rows) in parts {
+        let folder = folder.join(part);
+        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        let path = folder.join(match form {
+            ExportForm::Parquet => "part-0.parquet",
+            ExportForm::Csv => "part-0.csv",
+        });
+        let file = File::create(&path).map_err(|error| failed(&path, error))?;
+        write_file(rows, &file, form)?;
+        file.sync_all().map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
+}
+
+fn write_file(rows: &RecordBatch, file: &File, form: ExportForm) -> Result<(), ExportError> {
+    match form {
+        ExportForm::Parquet => {
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                .build();
+            let mut writer = ArrowWriter::try_new(file, rows.schema(), Some(properties))?;
+            writer.write(rows)?;
+            writer.close()?;
+        }
+        ExportForm::Csv => arrow::csv::Writer::new(file).write(rows)?,
+    }
+    Ok(())
+}
+
+/// Renames the finished folder into place; what stood there goes once the new one is in its place.
+fn place(partial: &Path, to: &Path) -> Result<(), ExportError> {
+    if !to.exists() {
+        return fs::rename(partial, to).map_err(|error| failed(to, error));
+    }
+    let old = beside(to, "old");
+    fs::rename(to, &old).map_err(|error| failed(to, error))?;
+    if let Err(error) = fs::rename(partial, to) {
+        // Back to what was there.
+        let _ = fs::rename(&old, to);
+        return Err(failed(to, error));
+    }
+    let removed = if old.is_dir() { fs::remove_dir_all(&old) } else { fs::remove_file(&old) };
+    removed.map_err(|error| failed(&old, error))
+}
+
+/// A hidden name in the same folder, so that a rename stays on one disk.
+fn beside(to: &Path, what: &str) -> PathBuf {
+    let name = to.file_name().unwrap_or_default().to_string_lossy();
+    to.with_file_name(format!(".{name}.{what}-{}", std::process::id()))
+}
+
+fn failed(path: &Path, source: io::Error) -> ExportError {
+    ExportError::Write { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Float64Array, StringArray};
+
+    use super::*;
+
+    fn answer() -> Answer {
+        let team: ArrayRef =
+            Arc::new(StringArray::from(vec![Some("a/b"), None, Some("web"), Some("a/b")]));
+        let hours: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
+        let rows = RecordBatch::try_from_iter([("team", team), ("hours", hours)]).unwrap();
+        Answer { schema: rows.schema(), batches: vec![rows] }
+    }
+
+    fn by_team(replace: bool) -> ExportSettings {
+        ExportSettings { form: ExportForm::Csv, partition_by: vec!["team".into()], replace }
+    }
+
+    #[test]
+    fn each_value_has_its_folder_and_all_rows_are_there() {
+        // Breaks if a NULL or a slash in a value loses rows or escapes the folder.
+        let place = tempfile::tempdir().unwrap();
+        let to = place.path().join("out");
+        let made = export(&answer(), &to, &by_team(false)).unwrap();
+        assert_eq!(made, Exported { rows: 4, files: 3 });
+        let read = |folder: &str| fs::read_to_string(to.join(folder).join("part-0.csv")).unwrap();
+        assert_eq!(read("team=a%2Fb"), "hours\n1.0\n4.0\n");
+        assert_eq!(read("team=web"), "hours\n3.0\n");
+        assert_eq!(read("team=__HIVE_DEFAULT_PARTITION__"), "hours\n2.0\n");
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_there_stays_unless_it_is_to_be_replaced() {
+        // Breaks if an export mixes with an older one or eats it when it fails.
+        let place = tempfile::tempdir().unwrap();
+        let to = place.path().join("out");
+        fs::create_dir(&to).unwrap();
+        fs::write(to.join("kept"), "").unwrap();
+        let refused = export(&answer(), &to, &by_team(false)).unwrap_err();
+        assert!(matches!(refused, ExportError::Exists { .. }));
+        let bad = ExportSettings { partition_by: vec!["user".into()], ..by_team(true) };
+        let refused = export(&answer(), &to, &bad).unwrap_err();
+        assert_eq!(refused.hint().unwrap(), "there are: team, hours");
+        assert!(to.join("kept").exists());
+        export(&answer(), &to, &by_team(true)).unwrap();
+        assert!(!to.join("kept").exists() && to.join("team=web").exists());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn parquet_reads_back_as_it_was() {
+        use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+        let place = tempfile::tempdir().unwrap();
+        let to = place.path().join("out");
+        export(&answer(), &to, &ExportSettings::default()).unwrap();
+        let file = File::open(to.join("part-0.parquet")).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+        let read: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+        assert_eq!(read, answer().batches);
+    }
+}

@@ -1,0 +1,83 @@
+//! Questions asked of a store on disk: only the days that can answer are read, and an absent table
+//! is an empty one.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use arrow::array::TimestampMillisecondArray;
+use arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
+use loadline_engine::{EngineConfig, EngineError, ErrorKind, Session};
+use loadline_ingest::batch::Output;
+use loadline_ingest::import::{Import, ImportSettings};
+use loadline_ingest::{Store, Table};
+
+const MARCH: i64 = 1_772_323_200_000; // 2026-03-01T00:00:00Z
+const DAY: i64 = 86_400_000;
+
+/// Three days of one GPU, a reading every hour: 72 rows in three files.
+async fn store(folder: &tempfile::TempDir) -> Store {
+    let store = Store::open(folder.path().to_str().unwrap()).unwrap();
+    let at = TimestampMillisecondArray::from_iter_values((0..72).map(|h| MARCH + h * 3_600_000));
+    let uuid: StringArray = (0..72).map(|_| Some("GPU-a")).collect();
+    let rows = RecordBatch::try_from_iter([
+        ("sampled_at", Arc::new(at.with_timezone("UTC")) as ArrayRef),
+        ("gpu_uuid", Arc::new(uuid) as ArrayRef),
+        ("gpu_util_ratio", Arc::new(Float64Array::from(vec![0.5; 72])) as ArrayRef),
+    ]);
+    let settings = ImportSettings { interval_s: Some(3600.0), ..ImportSettings::default() };
+    let mut import = Import::new(settings, Box::new(|_| ()));
+    import.rows(Table::Samples, rows.unwrap()).unwrap();
+    import.finish(&store).await.unwrap();
+    store
+}
+
+async fn number(session: &Session, text: &str) -> i64 {
+    let answer = session.sql(text).await.unwrap();
+    let batch = &answer.batches[0];
+    batch.column(0).as_primitive::<Int64Type>().value(0)
+}
+
+#[test]
+fn a_question_about_a_day_reads_that_day_alone() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(64 << 20)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(ask()).await.unwrap() });
+}
+
+async fn ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder).await;
+    let session = Session::open(&store, &EngineConfig::default(), None).await.unwrap();
+
+    // The first reading stands for the hour before it; now is the last one.
+    let (first, last) = session.span();
+    assert_eq!(first.timestamp_millis(), MARCH - 3_600_000);
+    assert_eq!(last.timestamp_millis(), MARCH + 71 * 3_600_000);
+
+    assert_eq!(number(&session, "SELECT count(*) FROM samples").await, 72);
+    let on_the_second = "FROM samples WHERE sampled_at >= '2026-03-02T00:00:00Z' \
+        AND sampled_at < '2026-03-03T00:00:00Z'";
+    assert_eq!(number(&session, &format!("SELECT count(*) {on_the_second}")).await, 24);
+    let plan = session.sql(&format!("EXPLAIN SELECT gpu_uuid {on_the_second}")).await.unwrap();
+    let plan = arrow::util::pretty::pretty_format_batches(&plan.batches).unwrap().to_string();
+    assert!(plan.contains("date=2026-03-02"), "{plan}");
+    assert!(!plan.contains("date=2026-03-01") && !plan.contains("date=2026-03-03"), "{plan}");
+
+    // Tables that were never written are empty, not missing; views on them answer.
+    assert_eq!(number(&session, "SELECT count(*) FROM node_samples").await, 0);
+    assert_eq!(number(&session, "SELECT count(*) FROM holdings").await, 0);
+    assert_eq!(number(&session, "SELECT count(*) FROM job_samples WHERE job_id IS NULL").await, 72);
+
+    // What counts as now can be given, and what is asked wrongly is told apart.
+    let now = chrono::DateTime::from_timestamp_millis(MARCH + DAY).unwrap();
+    let session = Session::open(&store, &EngineConfig::default(), Some(now)).await.unwrap();
+    let text = "SELECT CAST(CAST(as_of() AS BIGINT) AS BIGINT)";
+    assert_eq!(number(&session, text).await, MARCH + DAY);
+    let error = session.sql("SELECT nothing FROM samples").await.unwrap_err();
+    assert_eq!((error.kind(), error.retryable()), (ErrorKind::BadRequest, false));
+    assert!(matches!(error, EngineError::Sql { .. }));
+}
