@@ -1,7 +1,18 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-//! SQL over the store: `session.rs` (tables) → `function.rs` (local time, intervals) → `view.rs`
-//! → `query.rs` (named questions).
+//! Questions in SQL over the store of a fleet.
+//!
+//! Main path: `config.rs` (what gives the numbers their meaning) → `session.rs` (a version of the
+//! store) → `table.rs` (its files) → `function.rs` (local time, intervals, who held a GPU) →
+//! `view.rs` (`queries/views/`) → `query.rs` (named questions) → `output.rs` (folders of files).
+//!
+//! What holds everywhere: nothing reads the clock, `as_of()` is the latest instant of the store or
+//! the one that was given; elapsed time is counted in UTC and only bins are local; what was not
+//! measured is NULL; parts sum to the whole.
+//!
+//! A new question is a file in `queries/` and one in `tests/sql/`, and no line of Rust. A new
+//! table is one of `loadline_ingest::Table`. A new function goes in `function.rs`, with a line in
+//! `tests/sql/functions.slt`.
 
 pub mod calendar;
 pub mod config;
