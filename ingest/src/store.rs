@@ -153,7 +153,6 @@ impl Store {
         };
         let objects = delta.log_store().object_store(None);
         let mut actions = Vec::new();
-        let mut written = Vec::new();
         let outcome = async {
             for replacement in replacements {
                 let date = replacement.date;
@@ -163,27 +162,20 @@ impl Store {
                     actions.extend(gone.map(|(_, remove)| Action::Remove(remove.clone())));
                 }
                 let add: Add = parquet_file::write(table, &objects, replacement).await?;
-                written.push(Path::from(add.path.as_str()));
                 actions.push(Action::Add(add));
             }
             delta::commit(&delta, actions, base.map(|base| base.version)).await
         }
         .await;
-        match outcome {
-            Ok(version) => Ok(version),
-            Err(source) => {
-                for path in written {
-                    // Best effort: a file that no commit names is invisible, only in the way.
-                    let _ = objects.delete(&path).await;
-                }
-                Err(IngestError::Store {
-                    action: "commit to",
-                    table: table.name().into(),
-                    store: self.url.to_string(),
-                    source,
-                })
-            }
-        }
+        // What was written stays, whatever the commit says: a file is named by its content, so
+        // another writer's version may name the very same one, and a commit whose answer was lost
+        // may have succeeded. A file that no version names is invisible, only in the way.
+        outcome.map_err(|source| IngestError::Store {
+            action: "commit to",
+            table: table.name().into(),
+            store: self.url.to_string(),
+            source,
+        })
     }
 
     async fn load(&self, table: Table) -> Result<Option<DeltaTable>, IngestError> {
