@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let folder = root.join("../queries").canonicalize()?;
+    // Cargo runs this in the package's folder. Paths stay relative and texts are copied, so that
+    // two checkouts which share a target folder never embed each other's questions.
+    let folder = PathBuf::from("../queries");
     let listed = format!(
         "pub(crate) const QUERIES: &[(&str, &str)] = &{};\n\
          pub(crate) const VIEWS: &[(&str, &str)] = &{};\n",
@@ -28,7 +29,7 @@ fn list(folder: &Path) -> io::Result<String> {
     for file in files {
         println!("cargo::rerun-if-changed={}", file.display());
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let _ = write!(text, "({name:?}, include_str!({:?})),", file.display().to_string());
+        let _ = write!(text, "({name:?}, {:?}),", fs::read_to_string(&file)?);
     }
     text.push(']');
     Ok(text)

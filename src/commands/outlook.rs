@@ -101,10 +101,25 @@ fn calendar_columns(series: &Series, calendar: &Calendar, steps: usize) -> Vec<C
 /// Hourly demand of the fleet, or of each team, pool or workload; hours without any are 0 between
 /// the first and the last hour of the ledger, which sees every hour.
 pub(super) async fn demand(session: &Session, by: Option<SplitBy>) -> Result<Vec<Series>, Failure> {
+    hourly(session, by, "demand_hourly", "gpus_demand").await
+}
+
+/// Hourly load offered to the fleet, on which capacity is planned: a backlog that piles up is not
+/// a need for as many GPUs at once.
+pub(super) async fn offered(session: &Session) -> Result<Option<Series>, Failure> {
+    Ok(hourly(session, None, "offered_hourly", "gpus_offered").await?.pop())
+}
+
+async fn hourly(
+    session: &Session,
+    by: Option<SplitBy>,
+    view: &str,
+    column: &str,
+) -> Result<Vec<Series>, Failure> {
     let name =
         by.map_or("'fleet'".to_owned(), |by| format!("coalesce(\"{}\", '(none)')", by.column()));
     let text = format!(
-        "SELECT {name} AS name, hour_started_at, sum(gpus_demand) AS gpus FROM demand_hourly \
+        "SELECT {name} AS name, hour_started_at, sum({column}) AS gpus FROM {view} \
          GROUP BY 1, 2 ORDER BY 1, 2"
     );
     let answer = session.sql(&text).await?;
@@ -185,7 +200,7 @@ pub(super) async fn plan(context: &Context, args: &PlanArgs) -> Result<(), Failu
         add_gpus: args.add_gpus,
         ..PlanSettings::default()
     };
-    for series in demand(&session, None).await? {
+    if let Some(series) = offered(&session).await? {
         let plan = loadline_forecast::plan(&series, capacity.gpus, &settings)?;
         if args.json {
             print::line(&serde_json::to_string_pretty(&serde_json::json!({
@@ -198,8 +213,11 @@ pub(super) async fn plan(context: &Context, args: &PlanArgs) -> Result<(), Failu
                 "trend_gpus_per_week": plan.trend_gpus_per_week,
                 "horizon_reason": plan.horizon_reason,
             }))?)?;
-            continue;
+            return Ok(());
         }
+        print::line(
+            "basis     load offered: GPUs held if every job started at once; a week counts with the level that nine hours of ten stay below",
+        )?;
         print::line(&format!(
             "capacity  {:.0} GPUs, known from {}",
             plan.capacity_gpus, capacity.source
@@ -218,9 +236,11 @@ pub(super) fn words(plan: &Plan) -> String {
             .map_or_else(|| "an unknown day".to_owned(), |at| at.format("%Y-%m-%d").to_string())
     };
     let met = match plan.meets {
-        Meets::Already => "demand is at capacity already".to_owned(),
-        Meets::At { week_ms } => format!("demand meets capacity in the week of {}", day(week_ms)),
-        Meets::NotWithin { weeks } => return format!("not within {weeks} weeks"),
+        Meets::Already => "the load is at capacity already".to_owned(),
+        Meets::At { week_ms } => format!("the load meets capacity in the week of {}", day(week_ms)),
+        Meets::NotWithin { weeks } => {
+            return format!("the load does not meet capacity within {weeks} weeks");
+        }
     };
     let late = if plan.order_late { " (that day has passed)" } else { "" };
     let order =

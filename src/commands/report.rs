@@ -274,7 +274,8 @@ async fn look(session: &Session, calendar: &Calendar) -> Result<Looked, Failure>
     }
     let Ok(capacity) = outlook::capacity(session).await else { return Ok((outlook, None)) };
     outlook.capacity_gpus = Some(capacity.gpus);
-    let plan = loadline_forecast::plan(series, capacity.gpus, &PlanSettings::default());
+    let Some(load) = outlook::offered(session).await? else { return Ok((outlook, None)) };
+    let plan = loadline_forecast::plan(&load, capacity.gpus, &PlanSettings::default());
     match plan {
         Ok(plan) if capacity.source != "peak-held" => {
             outlook.notes.push(outlook::words(&plan));

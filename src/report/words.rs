@@ -288,7 +288,7 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
         (Action::Buy, Language::En) => (
             words.buy,
             format!(
-                "Demand meets capacity {}; {gpus} more GPUs are needed, ordered by {}.",
+                "The load offered meets capacity {}; {gpus} more GPUs, ordered by {}, would let jobs start at once in nine hours of ten.",
                 full.map_or_else(|| "within the lead time".into(), |day| format!("on {day}")),
                 choice.order_by.map_or_else(|| "now".into(), day)
             ),
@@ -296,7 +296,7 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
         (Action::Buy, Language::Zh) => (
             words.buy,
             format!(
-                "需求将于 {} 达到容量；需增加 {gpus} 块 GPU，最迟 {} 下单。",
+                "作业负载将于 {} 达到容量；增加 {gpus} 块 GPU（最迟 {} 下单）可使十分之九的时段作业无需排队。",
                 full.unwrap_or_else(|| "采购周期内".into()),
                 choice.order_by.map_or_else(|| "现在".into(), day)
             ),
@@ -311,7 +311,7 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
         ),
         (Action::Scale, Language::En) => (
             words.scale,
-            "Demand stays below capacity and swings with the hours: switch GPUs on and off with the forecast.".into(),
+            "The load stays below capacity and swings with the hours: switch GPUs on and off with the forecast.".into(),
         ),
         (Action::Scale, Language::Zh) => {
             (words.scale, "需求低于容量且随时段起伏：按预测开关 GPU。".into())
@@ -319,10 +319,10 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
         (Action::Undecided, _) => (words.undecided, undecided(data, language)),
         (Action::Nothing, Language::En) => (
             words.nothing,
-            "Demand stays below capacity within the horizon.".into(),
+            "The load that jobs offer stays below capacity within the horizon.".into(),
         ),
         (Action::Nothing, Language::Zh) => {
-            (words.nothing, "预测期内需求低于容量。".into())
+            (words.nothing, "规划期内作业负载低于容量。".into())
         }
     };
     Answer { figure: figure.to_owned(), sentence }
