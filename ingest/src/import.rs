@@ -5,28 +5,45 @@
 //! then taken one by one, so that memory holds one day of all GPUs, not the whole history.
 
 mod buffer;
+mod clock;
+mod days;
+mod outcome;
 mod rejects;
+mod series;
+mod stale;
 mod summary;
+mod waiting;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch, StringArray};
-use arrow::datatypes::TimestampMillisecondType;
-use chrono::{DateTime, NaiveDate, Utc};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, Scalar, StringArray};
+use arrow::compute::{cast, is_null, kernels::zip::zip};
+use arrow::datatypes::{DataType, TimestampMillisecondType};
+use chrono::{DateTime, Utc};
 
 use crate::batch::{Notice, Output, Reject};
 use crate::error::IngestError;
-use crate::merge::{Merged, merge};
-use crate::period::{Tails, integrate, tails};
-use crate::schema::Table;
-use crate::store::{Replacement, Store, TableSnapshot};
+use crate::merge::{conform, merge};
+use crate::schema::{Table, instant};
+use crate::store::{Committed, Content, Rewrite, Store, TableSnapshot};
 use buffer::Buffer;
+use clock::Clock;
+use days::Days;
+use outcome::Outcome;
 pub use rejects::REJECTS_MAX;
+use series::Series;
+pub use stale::STALE_READINGS;
 pub use summary::{ImportSummary, LongestGap, TableSummary};
 
 /// Bytes of rows that wait in memory before they wait on disk.
 pub const BUFFER_BYTES: usize = 384 << 20;
+
+/// How often an import that another one outran is merged again.
+const TRIES: usize = 8;
+
+/// Notices that a summary tells in words.
+const NOTICES_TOLD: usize = 20;
 
 /// Settings of an import.
 #[derive(Debug, Clone, Default)]
@@ -47,13 +64,22 @@ pub type Progress = Box<dyn Fn(u64) + Send>;
 /// An import under way.
 pub struct Import {
     settings: ImportSettings,
-    buffers: BTreeMap<Table, Buffer>,
+    waiting: BTreeMap<Table, Waiting>,
     rejects: Vec<Reject>,
     summary: ImportSummary,
     progress: Progress,
     nodes: HashSet<String>,
     gpus: HashSet<String>,
     jobs: HashSet<String>,
+}
+
+/// Rows of one table that wait for its commit.
+#[derive(Debug)]
+struct Waiting {
+    buffer: Buffer,
+    /// For a table of readings.
+    series: Option<Series>,
+    clock: Clock,
 }
 
 impl std::fmt::Debug for Import {
@@ -68,12 +94,17 @@ impl Output for Import {
             return Ok(());
         }
         let rows = self.with_cluster(table, rows)?;
-        self.note_names(&rows);
-        self.buffers.entry(table).or_insert_with(|| Buffer::new(table)).push(rows)?;
-        let waiting: usize = self.buffers.values().map(Buffer::bytes).sum();
+        self.note_span(table, &rows)?;
+        let waiting = match self.waiting.entry(table) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => new.insert(Waiting::new(table)?),
+        };
+        let rows = waiting.push(table, rows)?;
+        self.note_names(&rows)?;
+        let waiting: usize = self.waiting.values().map(|waiting| waiting.buffer.bytes()).sum();
         if waiting > BUFFER_BYTES {
-            for buffer in self.buffers.values_mut() {
-                buffer.spill()?;
+            for waiting in self.waiting.values_mut() {
+                waiting.buffer.spill()?;
             }
         }
         Ok(())
@@ -92,11 +123,8 @@ impl Output for Import {
     }
 
     fn notice(&mut self, notice: Notice) {
-        self.summary.notices += 1;
-        if self.summary.notice_texts.len() < 20 {
-            let line = notice.line.map_or_else(String::new, |line| format!(":{line}"));
-            self.summary.notice_texts.push(format!("{}{line}: {}", notice.file, notice.text));
-        }
+        let line = notice.line.map_or_else(String::new, |line| format!(":{line}"));
+        self.told(format!("{}{line}: {}", notice.file, notice.text));
     }
 
     fn nulled(&mut self, column: &'static str, values: u64) {
@@ -106,13 +134,36 @@ impl Output for Import {
     }
 }
 
+impl Waiting {
+    fn new(table: Table) -> Result<Self, IngestError> {
+        let series = table.partitioned_by().map(|_| Series::new(table)).transpose()?;
+        Ok(Self { buffer: Buffer::new(table), series, clock: Clock::default() })
+    }
+
+    /// Takes rows, and hands them back in the form in which they wait.
+    fn push(&mut self, table: Table, rows: RecordBatch) -> Result<RecordBatch, IngestError> {
+        let rows = match &mut self.series {
+            Some(series) => waiting::narrow(table, series, &rows)?,
+            None => rows,
+        };
+        if let Some(name) = table.partitioned_by()
+            && let Some(instants) = rows.column_by_name(name)
+        {
+            let instants = instants.as_primitive::<TimestampMillisecondType>();
+            self.clock.watch(waiting::numbers(&rows).values(), instants.values());
+        }
+        self.buffer.push(rows.clone())?;
+        Ok(rows)
+    }
+}
+
 impl Import {
     /// Begins an import; `progress` hears of every batch of records read.
     #[must_use]
     pub fn new(settings: ImportSettings, progress: Progress) -> Self {
         Self {
             settings,
-            buffers: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             rejects: Vec::new(),
             summary: ImportSummary::default(),
             progress,
@@ -129,9 +180,13 @@ impl Import {
     /// after it are untouched. Running the same import again completes it.
     pub async fn finish(mut self, store: &Store) -> Result<ImportSummary, IngestError> {
         for table in Table::ALL {
-            if let Some(buffer) = self.buffers.remove(&table) {
-                let told = self.settle(store, table, buffer).await?;
-                self.summary.tables.insert(table.name().to_owned(), told);
+            if let Some(mut waiting) = self.waiting.remove(&table) {
+                waiting.buffer.settle()?;
+                let (outcome, version) = self.settle(store, table, &mut waiting).await?;
+                self.note_series(table, &waiting)?;
+                let room = REJECTS_MAX.saturating_sub(self.rejects.len());
+                self.rejects.extend(outcome.stale.iter().take(room).cloned());
+                self.summary.absorb(table, &outcome, version);
             }
         }
         self.summary.nodes = self.nodes.len() as u64;
@@ -140,160 +195,157 @@ impl Import {
         self.summary.dry_run = self.settings.dry_run;
         if !self.settings.dry_run {
             self.summary.rejects_file =
-                rejects::write(store, &self.settings.format, &self.rejects)?;
+                rejects::write(store, &self.settings.format, &self.rejects).await?;
         }
         self.summary.first_rejects = self.rejects.into_iter().take(5).collect();
         Ok(self.summary)
     }
 
+    /// Merges and commits one table; again, when another import committed first.
     async fn settle(
-        &mut self,
+        &self,
         store: &Store,
         table: Table,
-        buffer: Buffer,
-    ) -> Result<TableSummary, IngestError> {
-        let base = store.snapshot(table).await?;
-        let mut told = TableSummary::default();
-        let mut changed = Vec::new();
-        if table.partitioned_by().is_some() {
-            self.settle_days(store, table, buffer, base.as_ref(), &mut told, &mut changed).await?;
-        } else {
-            let known = known(store, table, base.as_ref(), None).await?;
-            let merged = merge(table, &known, &buffer.take(None)?)?;
-            self.count(&merged, &mut told);
-            if merged.rows != known {
-                changed.push(Replacement { date: None, rows: merged.rows });
+        waiting: &mut Waiting,
+    ) -> Result<(Outcome, Option<u64>), IngestError> {
+        for _ in 0..TRIES {
+            let base = store.snapshot(table).await?;
+            let mut rewrite = Rewrite::new(store, table, base.as_ref(), self.settings.dry_run);
+            let outcome = match self.merge(store, table, waiting, base.as_ref(), &mut rewrite).await
+            {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    rewrite.abandon().await;
+                    return Err(error);
+                }
+            };
+            if outcome.unchanged || self.settings.dry_run {
+                return Ok((outcome, None));
+            }
+            if let Committed::Version(version) = rewrite.commit().await? {
+                return Ok((outcome, Some(version)));
             }
         }
-        told.rows_updated =
-            if table.updates() && !changed.is_empty() { told.rows_known } else { 0 };
-        told.unchanged = changed.is_empty();
-        if !changed.is_empty() && !self.settings.dry_run {
-            told.version = Some(store.replace(table, base.as_ref(), changed).await?);
-        }
-        Ok(told)
+        let cause = format!("another import committed first, {TRIES} times in a row");
+        Err(store.failed("commit to", table, cause.into()))
     }
 
-    /// Takes day by day in order, so that each knows the last readings of the day before; a stored
-    /// day after a changed one is looked at too, since its first readings may stand for less.
-    async fn settle_days(
-        &mut self,
+    async fn merge(
+        &self,
         store: &Store,
         table: Table,
-        mut buffer: Buffer,
+        waiting: &mut Waiting,
         base: Option<&TableSnapshot>,
-        told: &mut TableSummary,
-        changed: &mut Vec<Replacement>,
-    ) -> Result<(), IngestError> {
-        buffer.settle()?;
-        let stored: BTreeSet<NaiveDate> =
-            base.into_iter().flat_map(|base| base.files.iter().filter_map(|f| f.date)).collect();
-        let mut days = buffer.days();
-        let after: Vec<NaiveDate> = days.iter().filter_map(NaiveDate::succ_opt).collect();
-        days.extend(after.into_iter().filter(|day| stored.contains(day)));
-        let mut last: Option<(NaiveDate, Tails)> = None;
-        for day in days {
-            let before = match last.take() {
-                Some((date, tails)) if date.succ_opt() == Some(day) => tails,
-                _ => match day.pred_opt().filter(|date| stored.contains(date)) {
-                    Some(date) => {
-                        let rows = known(store, table, base, Some(date)).await?;
-                        tails(table, &rows)?
-                    }
-                    None => Tails::new(),
-                },
+        rewrite: &mut Rewrite<'_>,
+    ) -> Result<Outcome, IngestError> {
+        let mut outcome = Outcome::default();
+        let buffer = &waiting.buffer;
+        if let Some(series) = &mut waiting.series {
+            let interval_s = self.settings.interval_s;
+            let days = Days { store, table, base, buffer, interval_s };
+            days.settle(series, rewrite, &mut outcome).await?;
+        } else {
+            let mut new = Vec::new();
+            buffer.each(None, |batch| Ok(new.push(conform(table, &batch)?)))?;
+            let known = match base {
+                Some(base) => store.read(base, None).await?,
+                None => RecordBatch::new_empty(table.schema()),
             };
-            let known = known(store, table, base, Some(day)).await?;
-            let merged = merge(table, &known, &buffer.take(Some(day))?)?;
-            self.count(&merged, told);
-            let (rows, gaps) = integrate(table, &merged.rows, &before, self.settings.interval_s)?;
-            self.summary.note_span(&span(table, &rows));
-            self.summary.note_gaps(table, &rows, &gaps);
-            last = Some((day, tails(table, &rows)?));
-            if rows != known {
-                changed.push(Replacement { date: Some(day), rows });
+            let merged = merge(table, &known, &new)?;
+            outcome.rows_added = merged.added;
+            outcome.rows_known = merged.duplicates;
+            outcome.rows_updated = merged.updated;
+            if merged.added + merged.updated > 0 {
+                rewrite.clear(None);
+                let rows = merged.rows;
+                rewrite.put(Content { date: None, part: (0, 1), rows, series: None }).await?;
+            }
+        }
+        outcome.unchanged = rewrite.partitions() == 0;
+        Ok(outcome)
+    }
+
+    /// Fills the cluster that the option names where the rows do not tell one.
+    fn with_cluster(&self, table: Table, rows: RecordBatch) -> Result<RecordBatch, IngestError> {
+        let Some(cluster) = self.settings.cluster.as_deref() else { return Ok(rows) };
+        let told = rows.column_by_name("cluster");
+        if told.is_some_and(|told| told.null_count() == 0)
+            || table.schema().column_with_name("cluster").is_none()
+        {
+            return Ok(rows);
+        }
+        let filled: ArrayRef = match told {
+            Some(told) => {
+                let name = Scalar::new(StringArray::from(vec![cluster]));
+                let told = cast(told, &DataType::Utf8)?;
+                zip(&is_null(&told)?, &name, &told)?
+            }
+            None => Arc::new(StringArray::from_iter_values(std::iter::repeat_n(
+                cluster,
+                rows.num_rows(),
+            ))),
+        };
+        let schema = rows.schema();
+        let others = schema.fields().iter().zip(rows.columns());
+        let others = others.filter(|(field, _)| field.name() != "cluster");
+        let mut columns: Vec<(String, ArrayRef)> =
+            others.map(|(field, column)| (field.name().clone(), Arc::clone(column))).collect();
+        columns.push(("cluster".into(), filled));
+        Ok(RecordBatch::try_from_iter(columns)?)
+    }
+
+    fn told(&mut self, text: String) {
+        self.summary.notices += 1;
+        if self.summary.notice_texts.len() < NOTICES_TOLD {
+            self.summary.notice_texts.push(text);
+        }
+    }
+
+    fn note_names(&mut self, rows: &RecordBatch) -> Result<(), IngestError> {
+        for (column, names) in
+            [("node", &mut self.nodes), ("gpu_uuid", &mut self.gpus), ("job_id", &mut self.jobs)]
+        {
+            let Some(values) = rows.column_by_name(column) else { continue };
+            let values = match values.as_any_dictionary_opt() {
+                Some(dictionary) => Arc::clone(dictionary.values()),
+                None => cast(values, &DataType::Utf8)?,
+            };
+            for name in values.as_string::<i32>().iter().flatten() {
+                if !names.contains(name) {
+                    names.insert(name.to_owned());
+                }
             }
         }
         Ok(())
     }
 
-    fn count(&mut self, merged: &Merged, told: &mut TableSummary) {
-        told.rows_added += merged.added;
-        told.rows_known += merged.duplicates;
-        self.summary.rows_kept += merged.added;
-        self.summary.rows_duplicate += merged.duplicates;
+    /// Names and clocks of the series that came.
+    fn note_series(&mut self, table: Table, waiting: &Waiting) -> Result<(), IngestError> {
+        let Some(series) = &waiting.series else { return Ok(()) };
+        self.nodes.extend(series.names("node")?);
+        self.gpus.extend(series.names("gpu_uuid")?);
+        if let Some((number, text)) = waiting.clock.told() {
+            self.told(format!("{table} {}: {text}", series.label(number)?));
+        }
+        Ok(())
     }
 
-    /// Fills the cluster that the option names where the rows do not tell one.
-    fn with_cluster(&self, table: Table, rows: RecordBatch) -> Result<RecordBatch, IngestError> {
-        let told = rows.column_by_name("cluster").is_some_and(|c| c.null_count() < c.len());
-        let Some(cluster) = self.settings.cluster.as_deref().filter(|_| !told) else {
-            return Ok(rows);
-        };
-        let has = table.schema().column_with_name("cluster").is_some();
-        if !has {
-            return Ok(rows);
-        }
-        let name: StringArray = std::iter::repeat_n(Some(cluster), rows.num_rows()).collect();
-        let mut columns: Vec<(String, Arc<dyn Array>)> = rows
-            .schema()
-            .fields()
-            .iter()
-            .zip(rows.columns())
-            .filter(|(field, _)| field.name() != "cluster")
-            .map(|(field, column)| (field.name().clone(), Arc::clone(column)))
-            .collect();
-        columns.push(("cluster".into(), Arc::new(name)));
-        Ok(RecordBatch::try_from_iter(columns)?)
-    }
-
-    fn note_names(&mut self, rows: &RecordBatch) {
-        for (column, names) in
-            [("node", &mut self.nodes), ("gpu_uuid", &mut self.gpus), ("job_id", &mut self.jobs)]
-        {
-            let Some(values) = rows.column_by_name(column).and_then(|c| c.as_string_opt::<i32>())
-            else {
-                continue;
-            };
-            let mut previous = None;
-            for name in values.iter().flatten() {
-                if previous != Some(name) && !names.contains(name) {
-                    names.insert(name.to_owned());
-                }
-                previous = Some(name);
-            }
-        }
-        for column in ["submitted_at", "started_at", "ended_at"] {
-            if let Some(values) = rows.column_by_name(column)
-                && let Ok(values) = arrow::compute::cast(values, &crate::schema::instant())
-            {
+    fn note_span(&mut self, table: Table, rows: &RecordBatch) -> Result<(), IngestError> {
+        let columns = ["submitted_at", "started_at", "ended_at"];
+        for column in table.partitioned_by().iter().chain(&columns) {
+            if let Some(values) = rows.column_by_name(column) {
+                let values = cast(values, &instant())?;
                 let values = values.as_primitive::<TimestampMillisecondType>();
-                self.summary.note_span(&extent(values));
+                self.summary.note_span(extent(values));
             }
         }
+        Ok(())
     }
 }
 
-async fn known(
-    store: &Store,
-    table: Table,
-    base: Option<&TableSnapshot>,
-    date: Option<NaiveDate>,
-) -> Result<RecordBatch, IngestError> {
-    match base {
-        Some(base) => store.read(base, date).await,
-        None => Ok(RecordBatch::new_empty(table.schema())),
-    }
-}
-
-type Span = Option<(DateTime<Utc>, DateTime<Utc>)>;
-
-fn span(table: Table, rows: &RecordBatch) -> Span {
-    let column = rows.column_by_name(table.partitioned_by()?)?;
-    extent(column.as_primitive::<TimestampMillisecondType>())
-}
-
-fn extent(values: &arrow::array::TimestampMillisecondArray) -> Span {
+fn extent(
+    values: &arrow::array::TimestampMillisecondArray,
+) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let (low, high) = (arrow::compute::min(values)?, arrow::compute::max(values)?);
     Some((DateTime::from_timestamp_millis(low)?, DateTime::from_timestamp_millis(high)?))
 }

@@ -47,6 +47,8 @@ pub(crate) struct Merged {
     pub(crate) duplicates: u64,
     /// Rows whose key is new.
     pub(crate) added: u64,
+    /// Known rows that are no longer what they were.
+    pub(crate) updated: u64,
 }
 
 /// Merges `new` into `known`; for equal keys the earlier row wins, or, for a table that
@@ -68,13 +70,13 @@ pub(crate) fn merge(
     let known_rows = known.num_rows();
     let added = groups.iter().filter(|group| group[0] as usize >= known_rows).count() as u64;
     let duplicates = (all.num_rows() - known_rows) as u64 - added;
-    let rows = if table.updates() {
-        latest(&all, &groups)?
+    let (rows, updated) = if table.updates() {
+        latest(&all, &groups, known_rows)?
     } else {
         let first: UInt32Array = groups.iter().map(|group| group[0]).collect();
-        take_record_batch(&all, &first)?
+        (take_record_batch(&all, &first)?, 0)
     };
-    Ok(Merged { rows: sorted(table, &rows)?, duplicates, added })
+    Ok(Merged { rows: sorted(table, &rows)?, duplicates, added, updated })
 }
 
 fn too_many(_: std::num::TryFromIntError) -> ArrowError {
@@ -82,10 +84,15 @@ fn too_many(_: std::num::TryFromIntError) -> ArrowError {
 }
 
 /// For each group and column the last value that is not NULL; a first sight keeps the earliest
-/// instant, a last sight the latest.
-fn latest(all: &RecordBatch, groups: &[&[u32]]) -> Result<RecordBatch, ArrowError> {
+/// instant, a last sight the latest. Also counts the `known` rows that change.
+fn latest(
+    all: &RecordBatch,
+    groups: &[&[u32]],
+    known: usize,
+) -> Result<(RecordBatch, u64), ArrowError> {
     let schema = all.schema();
     let mut columns = Vec::with_capacity(all.num_columns());
+    let mut changed = vec![false; groups.len()];
     for (field, column) in schema.fields().iter().zip(all.columns()) {
         let pick = |group: &&[u32]| -> u32 {
             let seen = group.iter().copied().filter(|row| column.is_valid(*row as usize));
@@ -97,9 +104,16 @@ fn latest(all: &RecordBatch, groups: &[&[u32]]) -> Result<RecordBatch, ArrowErro
             chosen.unwrap_or(group[0])
         };
         let rows: UInt32Array = groups.iter().map(pick).collect();
+        for ((group, row), changed) in groups.iter().zip(rows.values()).zip(&mut changed) {
+            let was = group[0] as usize;
+            *changed |= was < known
+                && *row as usize != was
+                && column.slice(was, 1) != column.slice(*row as usize, 1);
+        }
         columns.push(arrow::compute::take(column, &rows, None)?);
     }
-    RecordBatch::try_new(schema, columns)
+    let updated = changed.iter().filter(|changed| **changed).count() as u64;
+    Ok((RecordBatch::try_new(schema, columns)?, updated))
 }
 
 fn millis(column: &ArrayRef, row: u32) -> i64 {
@@ -145,6 +159,7 @@ mod tests {
         let known = jobs(&[("7", Some(10), None), ("8", Some(11), None)]);
         let merged = merge(Table::Jobs, &known, &[jobs(&[("7", None, Some(99))])]).unwrap();
         assert_eq!((merged.rows.num_rows(), merged.added, merged.duplicates), (2, 0, 1));
+        assert_eq!(merged.updated, 1);
         let ended = merged.rows.column_by_name("ended_at").unwrap();
         let started = merged.rows.column_by_name("started_at").unwrap();
         assert_eq!((millis(started, 0), millis(ended, 0)), (10, 99));

@@ -8,6 +8,8 @@
 
 mod delta;
 mod parquet_file;
+mod place;
+mod rewrite;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,18 +18,26 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use chrono::NaiveDate;
 use deltalake::DeltaTable;
-use deltalake::kernel::{Action, Add, Remove};
+use deltalake::kernel::Remove;
+use deltalake::logstore::{LogStoreRef, StorageConfig, default_logstore};
+use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use url::Url;
 
 use crate::error::IngestError;
 use crate::schema::Table;
 
+pub(crate) use parquet_file::{Content, part_of};
+pub(crate) use rewrite::{Committed, Rewrite};
+
 /// A store of tables. Cheap to clone; holds no open file.
 #[derive(Debug, Clone)]
 pub struct Store {
     url: Url,
+    bucket: Arc<dyn ObjectStore>,
+    path: Path,
 }
 
 /// One Parquet file of a table's version.
@@ -59,34 +69,28 @@ pub struct TableSnapshot {
     /// Store in which the paths of whole URLs below `root` are found.
     pub bucket: Arc<dyn ObjectStore>,
     pub(crate) removes: Vec<Remove>,
-}
-
-/// New content of one partition (or of a whole unpartitioned table).
-#[derive(Debug)]
-pub(crate) struct Replacement {
-    pub(crate) date: Option<NaiveDate>,
-    pub(crate) rows: RecordBatch,
+    pub(crate) delta: DeltaTable,
 }
 
 impl Store {
-    /// A store at a folder or URL. Nothing is created before the first commit.
+    /// A store at a folder or URL: a path, `file://`, `memory://` (gone with its last clone), or an
+    /// object store such as `s3://bucket/folder`. Nothing is created before the first commit.
     ///
     /// # Errors
-    /// [`IngestError::Setting`] for a text that is neither a path nor a URL.
+    /// [`IngestError::Setting`] for a text that is neither a path nor a URL of a known kind.
     pub fn open(place: &str) -> Result<Self, IngestError> {
-        let bad = |reason: String| IngestError::Setting {
-            what: "--store".into(),
-            value: place.to_owned(),
-            reason,
-        };
-        if place.contains("://") {
-            let text = format!("{}/", place.trim_end_matches('/'));
-            return Url::parse(&text).map(|url| Self { url }).map_err(|e| bad(e.to_string()));
-        }
-        let path = std::path::absolute(place).map_err(|e| bad(e.to_string()))?;
-        let url = Url::from_directory_path(&path)
-            .map_err(|()| bad("not a path that a URL can hold".into()))?;
-        Ok(Self { url })
+        let url = place::url(place)?;
+        let (bucket, path) = place::bucket(&url)?;
+        Ok(Self { url, bucket, path })
+    }
+
+    /// The same store, reached through `wrap`: for tests that make calls fail.
+    #[cfg(test)]
+    pub(crate) fn wrapped(
+        &self,
+        wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>,
+    ) -> Self {
+        Self { bucket: wrap(Arc::clone(&self.bucket)), ..self.clone() }
     }
 
     /// Where the store is.
@@ -101,17 +105,31 @@ impl Store {
         self.url.to_file_path().ok()
     }
 
+    /// Tables that have been written, in the order of [`Table::ALL`].
+    ///
+    /// # Errors
+    /// [`IngestError::Store`] when a log cannot be read.
+    pub async fn tables(&self) -> Result<Vec<Table>, IngestError> {
+        let mut found = Vec::new();
+        for table in Table::ALL {
+            if self.snapshot(table).await?.is_some() {
+                found.push(table);
+            }
+        }
+        Ok(found)
+    }
+
     /// The newest version of `table`; `None` before its first commit.
     ///
     /// # Errors
     /// [`IngestError::Store`] when the log cannot be read.
     pub async fn snapshot(&self, table: Table) -> Result<Option<TableSnapshot>, IngestError> {
-        match self.load(table).await? {
-            Some(delta) => {
-                delta::snapshot(table, &delta).map(Some).map_err(|e| self.failed("read", table, e))
-            }
-            None => Ok(None),
-        }
+        let log = self.log(table)?;
+        let found = delta::load(log).await.map_err(|error| self.failed("open", table, error))?;
+        found
+            .map(|delta| delta::snapshot(table, delta))
+            .transpose()
+            .map_err(|error| self.failed("read", table, error))
     }
 
     /// Reads every row of a partition, or of the whole table without `date`, in file order.
@@ -120,90 +138,75 @@ impl Store {
         snapshot: &TableSnapshot,
         date: Option<NaiveDate>,
     ) -> Result<RecordBatch, IngestError> {
-        let table = snapshot.table;
         let mut batches = Vec::new();
         for file in snapshot.files.iter().filter(|file| date.is_none() || file.date == date) {
-            let path =
-                Path::from_url_path(&file.path).map_err(|e| self.failed("read", table, e))?;
-            let bytes = async { snapshot.objects.get(&path).await?.bytes().await };
-            let bytes = bytes.await.map_err(|e| self.failed("read", table, e))?;
-            let read: Vec<RecordBatch> = ParquetRecordBatchReaderBuilder::try_new(bytes)
-                .and_then(|builder| builder.with_batch_size(65_536).build())
-                .map_err(|e| self.failed("read", table, e))?
-                .collect::<Result<_, _>>()?;
-            for batch in read {
-                batches.push(crate::merge::conform(table, &batch)?);
+            for batch in self.read_file(snapshot, file, None).await? {
+                batches.push(crate::merge::conform(snapshot.table, &batch)?);
             }
         }
-        Ok(concat_batches(&table.schema(), &batches)?)
+        Ok(concat_batches(&snapshot.table.schema(), &batches)?)
     }
 
-    /// Replaces whole partitions in one commit: all of them or none. Returns the new version.
-    pub(crate) async fn replace(
+    /// Reads `columns` (all without) of one file, as they are stored.
+    pub(crate) async fn read_file(
         &self,
-        table: Table,
-        base: Option<&TableSnapshot>,
-        replacements: Vec<Replacement>,
-    ) -> Result<u64, IngestError> {
-        let delta = match self.load(table).await? {
-            Some(delta) => delta,
-            None => delta::create(table, &self.table_url(table)?)
-                .await
-                .map_err(|e| self.failed("create", table, e))?,
-        };
-        let objects = delta.log_store().object_store(None);
-        let mut actions = Vec::new();
-        let outcome = async {
-            for replacement in replacements {
-                let date = replacement.date;
-                if let Some(base) = base {
-                    let gone = base.files.iter().zip(&base.removes);
-                    let gone = gone.filter(|(file, _)| file.date == date);
-                    actions.extend(gone.map(|(_, remove)| Action::Remove(remove.clone())));
-                }
-                let add: Add = parquet_file::write(table, &objects, replacement).await?;
-                actions.push(Action::Add(add));
-            }
-            delta::commit(&delta, actions, base.map(|base| base.version)).await
+        snapshot: &TableSnapshot,
+        file: &FileEntry,
+        columns: Option<&[&str]>,
+    ) -> Result<Vec<RecordBatch>, IngestError> {
+        let failed = |cause| self.failed("read", snapshot.table, cause);
+        let path = Path::from(file.path.as_str());
+        let bytes = async { snapshot.objects.get(&path).await?.bytes().await };
+        let bytes = bytes.await.map_err(|error| failed(error.into()))?;
+        let mut reader = ParquetRecordBatchReaderBuilder::try_new(bytes)
+            .map_err(|error| failed(error.into()))?
+            .with_batch_size(65_536);
+        if let Some(columns) = columns {
+            let wanted = reader.schema().fields().iter().enumerate();
+            let wanted = wanted.filter(|(_, field)| columns.contains(&field.name().as_str()));
+            let wanted: Vec<usize> = wanted.map(|(position, _)| position).collect();
+            let mask = ProjectionMask::roots(reader.parquet_schema(), wanted);
+            reader = reader.with_projection(mask);
         }
-        .await;
-        // What was written stays, whatever the commit says: a file is named by its content, so
-        // another writer's version may name the very same one, and a commit whose answer was lost
-        // may have succeeded. A file that no version names is invisible, only in the way.
-        outcome.map_err(|source| IngestError::Store {
-            action: "commit to",
-            table: table.name().into(),
+        let reader = reader.build().map_err(|error| failed(error.into()))?;
+        Ok(reader.collect::<Result<_, _>>()?)
+    }
+
+    /// Writes a file beside the tables, whole or not at all. Returns its URL, or its path in a
+    /// local store.
+    pub(crate) async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<String, IngestError> {
+        let path = name.split('/').fold(self.path.clone(), |path, part| path.join(part));
+        self.bucket.put(&path, bytes.into()).await.map_err(|error| IngestError::Store {
+            action: "write beside",
+            table: name.to_owned(),
             store: self.url.to_string(),
-            source,
+            source: error.into(),
+        })?;
+        Ok(match self.folder() {
+            Some(folder) => folder.join(name).to_string_lossy().into_owned(),
+            None => format!("{}{name}", self.url),
         })
     }
 
-    async fn load(&self, table: Table) -> Result<Option<DeltaTable>, IngestError> {
-        if let Some(folder) = self.folder()
-            && !folder.join(table.name()).join("_delta_log").is_dir()
-        {
-            return Ok(None);
-        }
-        delta::load(&self.table_url(table)?).await.map_err(|e| self.failed("open", table, e))
-    }
-
-    fn table_url(&self, table: Table) -> Result<Url, IngestError> {
-        self.url
+    fn log(&self, table: Table) -> Result<LogStoreRef, IngestError> {
+        let root = self
+            .url
             .join(&format!("{}/", table.name()))
-            .map_err(|error| self.failed("find", table, error))
+            .map_err(|error| self.failed("find", table, error.into()))?;
+        let objects =
+            PrefixStore::new(Arc::clone(&self.bucket), self.path.clone().join(table.name()));
+        let bucket = Arc::clone(&self.bucket);
+        Ok(default_logstore(Arc::new(objects), bucket, &root, &StorageConfig::default()))
     }
 
-    fn failed(
-        &self,
-        action: &'static str,
-        table: Table,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> IngestError {
+    pub(crate) fn failed(&self, action: &'static str, table: Table, source: Cause) -> IngestError {
         IngestError::Store {
             action,
             table: table.name().into(),
             store: self.url.to_string(),
-            source: source.into(),
+            source,
         }
     }
 }
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;

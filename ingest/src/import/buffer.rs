@@ -13,19 +13,18 @@ use arrow::ipc::writer::FileWriter;
 use chrono::{DateTime, NaiveDate};
 
 use crate::error::IngestError;
-use crate::merge::conform;
 use crate::schema::{Table, instant};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Rows of one table. The columns are those that the source gave; the rest is added when a day is
-/// taken, so that absent measurements take no room while waiting.
+/// Rows of one table, as they came.
 #[derive(Debug)]
 pub(super) struct Buffer {
     table: Table,
     days: BTreeMap<Option<NaiveDate>, Vec<RecordBatch>>,
     bytes: usize,
     spilled: BTreeMap<Option<NaiveDate>, Vec<PathBuf>>,
+    rows: BTreeMap<Option<NaiveDate>, usize>,
     folder: Option<tempfile::TempDir>,
     files: usize,
 }
@@ -37,6 +36,7 @@ impl Buffer {
             days: BTreeMap::new(),
             bytes: 0,
             spilled: BTreeMap::new(),
+            rows: BTreeMap::new(),
             folder: None,
             files: 0,
         }
@@ -53,6 +53,7 @@ impl Buffer {
         };
         for (day, rows) in parts {
             self.bytes += rows.get_array_memory_size();
+            *self.rows.entry(day).or_default() += rows.num_rows();
             self.days.entry(day).or_default().push(rows);
         }
         Ok(())
@@ -89,22 +90,27 @@ impl Buffer {
 
     /// Days with rows, in order.
     pub(super) fn days(&self) -> BTreeSet<NaiveDate> {
-        self.days.keys().chain(self.spilled.keys()).copied().flatten().collect()
+        self.rows.keys().copied().flatten().collect()
     }
 
-    /// Rows of a day in the order of their arrival, with every column of the table.
-    pub(super) fn take(&self, day: Option<NaiveDate>) -> Result<Vec<RecordBatch>, IngestError> {
-        let mut rows = Vec::new();
+    /// Rows of a day.
+    pub(super) fn rows(&self, day: Option<NaiveDate>) -> usize {
+        self.rows.get(&day).copied().unwrap_or_default()
+    }
+
+    /// Hands the batches of a day to `each`, in the order of their arrival.
+    pub(super) fn each(
+        &self,
+        day: Option<NaiveDate>,
+        mut each: impl FnMut(RecordBatch) -> Result<(), IngestError>,
+    ) -> Result<(), IngestError> {
         for path in self.spilled.get(&day).into_iter().flatten() {
             let file = BufReader::new(File::open(path).map_err(unwritable)?);
             for batch in FileReader::try_new(file, None)? {
-                rows.push(conform(self.table, &batch?)?);
+                each(batch?)?;
             }
         }
-        for batch in self.days.get(&day).into_iter().flatten() {
-            rows.push(conform(self.table, batch)?);
-        }
-        Ok(rows)
+        self.days.get(&day).into_iter().flatten().try_for_each(|batch| each(batch.clone()))
     }
 }
 
@@ -125,18 +131,21 @@ fn by_day(
         return Err(missing().into());
     }
     let mut days: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
-    for (row, millis) in instants.values().iter().enumerate() {
-        let row = u32::try_from(row).expect("a batch has fewer than 2^32 rows");
-        days.entry(millis.div_euclid(DAY_MS)).or_default().push(row);
+    let day_of = |millis: i64| millis.div_euclid(DAY_MS);
+    let first = instants.values().first().copied().map(day_of);
+    if instants.values().iter().all(|millis| Some(day_of(*millis)) == first) {
+        return Ok(vec![(first.and_then(date), rows)]);
     }
-    let date = |day: i64| DateTime::from_timestamp(day * 86_400, 0).map(|at| at.date_naive());
-    if days.len() == 1 {
-        let day = days.keys().next().copied().and_then(date);
-        return Ok(vec![(day, rows)]);
+    for (row, millis) in (0..).zip(instants.values()) {
+        days.entry(day_of(*millis)).or_default().push(row);
     }
     days.into_iter()
         .map(|(day, indices)| {
             Ok((date(day), take_record_batch(&rows, &UInt32Array::from(indices))?))
         })
         .collect()
+}
+
+fn date(day: i64) -> Option<NaiveDate> {
+    DateTime::from_timestamp(day * 86_400, 0).map(|at| at.date_naive())
 }

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::TimestampMillisecondType;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::outcome::Outcome;
 use crate::batch::Reject;
-use crate::period::Gap;
 use crate::schema::Table;
 
 /// Counts and spans of one import.
@@ -22,8 +20,12 @@ pub struct ImportSummary {
     pub rows_kept: u64,
     /// Rows whose key was known already, over all tables.
     pub rows_duplicate: u64,
-    /// Lines kept aside.
+    /// Known rows that were brought up to date, over all tables.
+    pub rows_updated: u64,
+    /// Lines and readings kept aside.
     pub rows_kept_aside: u64,
+    /// Those of them that a hung driver repeated.
+    pub rows_stale: u64,
     /// Measurements set to NULL, by column: out of range or blank.
     pub values_nulled: BTreeMap<String, u64>,
     /// Events worth telling.
@@ -62,6 +64,8 @@ pub struct LongestGap {
     pub node: Option<String>,
     /// GPU.
     pub gpu_uuid: Option<String>,
+    /// Last reading before it.
+    pub from: DateTime<Utc>,
     /// First reading after it.
     pub until: DateTime<Utc>,
     /// Hours not covered.
@@ -75,7 +79,7 @@ pub struct TableSummary {
     pub rows_added: u64,
     /// Rows whose key was known.
     pub rows_known: u64,
-    /// Rows that brought known jobs or devices up to date, at most.
+    /// Known jobs or devices that were brought up to date.
     pub rows_updated: u64,
     /// Nothing changed: no commit was made.
     pub unchanged: bool,
@@ -84,34 +88,32 @@ pub struct TableSummary {
 }
 
 impl ImportSummary {
-    pub(super) fn note_span(&mut self, span: &Option<(DateTime<Utc>, DateTime<Utc>)>) {
-        if let Some((first, last)) = *span {
+    pub(super) fn note_span(&mut self, span: Option<(DateTime<Utc>, DateTime<Utc>)>) {
+        if let Some((first, last)) = span {
             self.first_at = Some(self.first_at.map_or(first, |at| at.min(first)));
             self.last_at = Some(self.last_at.map_or(last, |at| at.max(last)));
         }
     }
 
-    pub(super) fn note_gaps(&mut self, table: Table, rows: &RecordBatch, gaps: &[Gap]) {
-        if table != Table::Samples {
-            return;
+    /// Adds what became of one table.
+    pub(super) fn absorb(&mut self, table: Table, outcome: &Outcome, version: Option<u64>) {
+        self.rows_kept += outcome.rows_added;
+        self.rows_duplicate += outcome.rows_known;
+        self.rows_updated += outcome.rows_updated;
+        self.rows_stale += outcome.stale.len() as u64;
+        self.rows_kept_aside += outcome.stale.len() as u64;
+        self.gaps += outcome.gap_count;
+        self.gap_gpu_hours += outcome.gap_hours;
+        if outcome.longest_gap.is_some() {
+            self.longest_gap.clone_from(&outcome.longest_gap);
         }
-        for gap in gaps {
-            let hours = gap.missing_s / 3_600.0;
-            self.gaps += 1;
-            self.gap_gpu_hours += hours;
-            if self.longest_gap.as_ref().is_none_or(|longest| longest.hours < hours) {
-                self.longest_gap = longest(rows, gap.row, hours);
-            }
-        }
+        let told = TableSummary {
+            rows_added: outcome.rows_added,
+            rows_known: outcome.rows_known,
+            rows_updated: outcome.rows_updated,
+            unchanged: outcome.unchanged,
+            version,
+        };
+        self.tables.insert(table.name().to_owned(), told);
     }
-}
-
-fn longest(rows: &RecordBatch, row: usize, hours: f64) -> Option<LongestGap> {
-    let text = |column: &str| {
-        let values = rows.column_by_name(column)?.as_string_opt::<i32>()?;
-        values.is_valid(row).then(|| values.value(row).to_owned())
-    };
-    let at = rows.column_by_name("sampled_at")?.as_primitive_opt::<TimestampMillisecondType>()?;
-    let until = DateTime::from_timestamp_millis(at.value(row))?;
-    Some(LongestGap { node: text("node"), gpu_uuid: text("gpu_uuid"), until, hours })
 }

@@ -97,7 +97,7 @@ async fn rows_that_waited_on_disk_are_the_same_rows() {
     let (_b, spilled) = store();
     let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
     import.rows(Table::Samples, readings("GPU-a", &[0, 30])).unwrap();
-    import.buffers.get_mut(&Table::Samples).unwrap().spill().unwrap();
+    import.waiting.get_mut(&Table::Samples).unwrap().buffer.spill().unwrap();
     import.rows(Table::Samples, readings("GPU-a", &[60, 86_460])).unwrap();
     import.finish(&spilled).await.unwrap();
     let direct = content(&direct).await;

@@ -1,130 +1,149 @@
 //! One sorted Parquet file of one partition, with the statistics that Delta's log carries.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{cast, max, min};
-use arrow::datatypes::{DataType, Float64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::{cast, take_record_batch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{NaiveDate, Utc};
 use deltalake::kernel::Add;
-use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
-use serde_json::{Map, Value, json};
 
-use super::Replacement;
+use super::Cause;
 use super::delta::DATE;
+use crate::merge::conform;
 use crate::schema::Table;
 
-type Cause = Box<dyn std::error::Error + Send + Sync>;
+mod stats;
 
 /// Rows of a row group: enough to compress well, few enough to skip by statistics.
 const ROW_GROUP_ROWS: usize = 1 << 20;
 
-/// Encodes, uploads and describes one file. Its name is its content's fingerprint, so that the
-/// same rows make the same file.
-pub(super) async fn write(
-    table: Table,
-    objects: &Arc<dyn ObjectStore>,
-    replacement: Replacement,
-) -> Result<Add, Cause> {
-    let Replacement { date, rows } = replacement;
-    let rows = in_micros(&rows)?;
-    let stats = stats(&rows);
-    let bytes = tokio::task::spawn_blocking(move || encode(&rows)).await??;
-    let name = format!("{}-{:016x}.parquet", table.name(), fingerprint(&bytes));
-    let path = match date {
-        Some(date) => format!("{DATE}={date}/{name}"),
-        None => name,
-    };
-    let size = i64::try_from(bytes.len())?;
-    objects.put(&Path::from(path.as_str()), bytes.into()).await?;
-    let partition = date.map(|date| (DATE.to_owned(), Some(date.to_string())));
-    Ok(Add {
-        path,
-        partition_values: partition.into_iter().collect(),
-        size,
-        modification_time: Utc::now().timestamp_millis(),
-        data_change: true,
-        stats: Some(stats.to_string()),
-        tags: None,
-        deletion_vector: None,
-        base_row_id: None,
-        default_row_commit_version: None,
-        clustering_provider: None,
-    })
+/// Rows that get their absent columns at once: NULLs take room only while they are encoded.
+const SLICE_ROWS: usize = 1 << 15;
+
+/// Rows of one file, sorted, with any subset of the table's columns.
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// UTC day of a partitioned table.
+    pub(crate) date: Option<NaiveDate>,
+    /// Which part of the day's series this is, and of how many.
+    pub(crate) part: (usize, usize),
+    /// Columns.
+    pub(crate) rows: RecordBatch,
+    /// Key columns by series, and the series of each row, where they are kept apart.
+    pub(crate) series: Option<(RecordBatch, UInt32Array)>,
 }
 
-/// Delta's timestamps are microseconds.
-fn in_micros(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let micros = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    let columns: Vec<(String, ArrayRef)> = rows
-        .schema()
-        .fields()
-        .iter()
-        .zip(rows.columns())
-        .map(|(field, column)| {
-            let timed = matches!(field.data_type(), DataType::Timestamp(_, _));
-            let column = if timed { cast(column, &micros)? } else { Arc::clone(column) };
-            Ok((field.name().clone(), column))
-        })
-        .collect::<Result<_, ArrowError>>()?;
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
+/// The part and number of parts that a file's name tells.
+pub(crate) fn part_of(path: &str) -> Option<(usize, usize)> {
+    let name = path.rsplit('/').next()?;
+    let mut words = name.split('-').skip(1);
+    let part = words.next()?.parse().ok()?;
+    (words.next()? == "of").then_some(())?;
+    Some((part, words.next()?.parse().ok()?))
 }
 
-fn encode(rows: &RecordBatch) -> Result<Vec<u8>, parquet::errors::ParquetError> {
+/// Encodes and describes one file. Its name is drawn, since two imports must never share a file:
+/// the one that fails deletes its own.
+pub(super) fn encode(table: Table, content: &Content) -> Result<(Add, Vec<u8>), Cause> {
+    let schema = file_schema(table);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_sorting_columns(Some(sorting(table)))
         .set_created_by(concat!("loadline ", env!("CARGO_PKG_VERSION")).to_owned())
         .build();
+    let options =
+        ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
     let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, rows.schema(), Some(properties))?;
-    writer.write(rows)?;
+    let mut writer = ArrowWriter::try_new_with_options(&mut bytes, Arc::clone(&schema), options)?;
+    let mut stats = stats::Stats::new(&schema);
+    let mut start = 0;
+    while start < content.rows.num_rows() {
+        let rows = slice(table, &schema, content, start)?;
+        start += rows.num_rows();
+        stats.take(&rows);
+        writer.write(&rows)?;
+    }
     writer.close()?;
-    Ok(bytes)
+    let add = Add {
+        path: path(content),
+        partition_values: content
+            .date
+            .map(|date| (DATE.to_owned(), Some(date.to_string())))
+            .into_iter()
+            .collect(),
+        size: i64::try_from(bytes.len())?,
+        modification_time: Utc::now().timestamp_millis(),
+        data_change: true,
+        stats: Some(stats.json().to_string()),
+        ..Add::default()
+    };
+    Ok((add, bytes))
 }
 
-/// FNV-1a: tells files apart, guards nothing.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-/// `numRecords`, and minimum, maximum and NULL count of instants, numbers and short texts.
-fn stats(rows: &RecordBatch) -> Value {
-    let (mut least, mut most, mut nulls) = (Map::new(), Map::new(), Map::new());
-    for (field, column) in rows.schema().fields().iter().zip(rows.columns()) {
-        if matches!(field.data_type(), DataType::Map(_, _)) {
-            continue;
-        }
-        nulls.insert(field.name().clone(), json!(column.null_count()));
-        if let Some((low, high)) = extremes(column) {
-            least.insert(field.name().clone(), low);
-            most.insert(field.name().clone(), high);
-        }
-    }
-    json!({"numRecords": rows.num_rows(), "minValues": least, "maxValues": most, "nullCount": nulls})
-}
-
-fn extremes(column: &ArrayRef) -> Option<(Value, Value)> {
-    match column.data_type() {
-        DataType::Timestamp(_, _) => {
-            let values = column.as_primitive::<TimestampMicrosecondType>();
-            Some((instant(min(values)?)?, instant(max(values)?)?))
-        }
-        DataType::Float64 => {
-            let values = column.as_primitive::<Float64Type>();
-            Some((json!(min(values)?), json!(max(values)?)))
-        }
-        _ => None,
+fn path(content: &Content) -> String {
+    let draw = || RandomState::new().build_hasher().finish();
+    let (part, parts) = content.part;
+    let name = format!("part-{part}-of-{parts}-{:016x}{:016x}.parquet", draw(), draw());
+    match content.date {
+        Some(date) => format!("{DATE}={date}/{name}"),
+        None => name,
     }
 }
 
-fn instant(micros: i64) -> Option<Value> {
-    let at = DateTime::from_timestamp_micros(micros)?;
-    Some(json!(at.to_rfc3339_opts(SecondsFormat::Micros, true)))
+/// The table's columns as Delta has them: its timestamps are microseconds.
+fn file_schema(table: Table) -> SchemaRef {
+    let micros = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let schema = table.schema();
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Timestamp(_, _) => Field::new(field.name(), micros.clone(), true),
+        _ => field.as_ref().clone(),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn sorting(table: Table) -> Vec<SortingColumn> {
+    let schema = table.schema();
+    let positions = table.sorted_by().iter().filter_map(|column| schema.index_of(column).ok());
+    positions
+        .filter_map(|position| i32::try_from(position).ok())
+        .map(|column_idx| SortingColumn { column_idx, descending: false, nulls_first: true })
+        .collect()
+}
+
+fn slice(
+    table: Table,
+    schema: &SchemaRef,
+    content: &Content,
+    start: usize,
+) -> Result<RecordBatch, ArrowError> {
+    let length = SLICE_ROWS.min(content.rows.num_rows() - start);
+    let mut rows = content.rows.slice(start, length);
+    if let Some((keys, series)) = &content.series {
+        let keys = take_record_batch(keys, &series.slice(start, length))?;
+        let (left, right) = (keys.schema(), rows.schema());
+        let fields: Vec<_> = left.fields().iter().chain(right.fields()).cloned().collect();
+        let columns = keys.columns().iter().chain(rows.columns()).cloned().collect();
+        rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+    }
+    let rows = conform(table, &rows)?;
+    let columns: Result<Vec<ArrayRef>, ArrowError> = schema
+        .fields()
+        .iter()
+        .zip(rows.columns())
+        .map(|(field, column)| match field.data_type() {
+            kind @ DataType::Timestamp(_, _) => cast(column, kind),
+            _ => Ok(Arc::clone(column)),
+        })
+        .collect();
+    RecordBatch::try_new(Arc::clone(schema), columns?)
 }

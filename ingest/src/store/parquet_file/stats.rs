@@ -1,0 +1,106 @@
+//! The statistics of a file in Delta's log: rows, and minimum, maximum and NULL count by column.
+
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, RecordBatch};
+use arrow::compute::{max, min};
+use arrow::datatypes::{
+    DataType, Float64Type, Int16Type, Int32Type, Int64Type, SchemaRef, TimestampMicrosecondType,
+};
+use chrono::{DateTime, SecondsFormat};
+use serde_json::{Map, Value, json};
+
+/// Statistics of instants and numbers, gathered batch by batch.
+#[derive(Debug)]
+pub(super) struct Stats {
+    schema: SchemaRef,
+    rows: usize,
+    nulls: Vec<usize>,
+    extremes: Vec<Option<Extremes>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Extremes {
+    Whole(i64, i64),
+    Real(f64, f64),
+}
+
+impl Stats {
+    pub(super) fn new(schema: &SchemaRef) -> Self {
+        let columns = schema.fields().len();
+        Self {
+            schema: schema.clone(),
+            rows: 0,
+            nulls: vec![0; columns],
+            extremes: vec![None; columns],
+        }
+    }
+
+    pub(super) fn take(&mut self, rows: &RecordBatch) {
+        self.rows += rows.num_rows();
+        for (position, column) in rows.columns().iter().enumerate() {
+            self.nulls[position] += column.null_count();
+            let known = &mut self.extremes[position];
+            *known = match (*known, extremes(column)) {
+                (Some(Extremes::Whole(a, b)), Some(Extremes::Whole(low, high))) => {
+                    Some(Extremes::Whole(a.min(low), b.max(high)))
+                }
+                (Some(Extremes::Real(a, b)), Some(Extremes::Real(low, high))) => {
+                    Some(Extremes::Real(a.min(low), b.max(high)))
+                }
+                (known, found) => known.or(found),
+            };
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let (mut least, mut most, mut nulls) = (Map::new(), Map::new(), Map::new());
+        for (position, field) in self.schema.fields().iter().enumerate() {
+            if matches!(field.data_type(), DataType::Map(_, _)) {
+                continue;
+            }
+            nulls.insert(field.name().clone(), json!(self.nulls[position]));
+            if let Some((low, high)) =
+                self.extremes[position].and_then(|found| values(field.data_type(), found))
+            {
+                least.insert(field.name().clone(), low);
+                most.insert(field.name().clone(), high);
+            }
+        }
+        json!({
+            "numRecords": self.rows, "minValues": least, "maxValues": most, "nullCount": nulls,
+        })
+    }
+}
+
+fn extremes(column: &ArrayRef) -> Option<Extremes> {
+    fn of<T: ArrowPrimitiveType>(column: &ArrayRef) -> Option<(T::Native, T::Native)> {
+        let values = column.as_primitive::<T>();
+        Some((min(values)?, max(values)?))
+    }
+    let whole = |(low, high): (i64, i64)| Extremes::Whole(low, high);
+    match column.data_type() {
+        DataType::Timestamp(_, _) => of::<TimestampMicrosecondType>(column).map(whole),
+        DataType::Int64 => of::<Int64Type>(column).map(whole),
+        DataType::Int32 => of::<Int32Type>(column).map(|(a, b)| whole((a.into(), b.into()))),
+        DataType::Int16 => of::<Int16Type>(column).map(|(a, b)| whole((a.into(), b.into()))),
+        DataType::Float64 => of::<Float64Type>(column).map(|(a, b)| Extremes::Real(a, b)),
+        _ => None,
+    }
+}
+
+/// As JSON; `None` where JSON has no such number.
+fn values(kind: &DataType, found: Extremes) -> Option<(Value, Value)> {
+    let instant = |micros| {
+        let at = DateTime::from_timestamp_micros(micros)?;
+        Some(json!(at.to_rfc3339_opts(SecondsFormat::Micros, true)))
+    };
+    match found {
+        Extremes::Whole(low, high) if matches!(kind, DataType::Timestamp(_, _)) => {
+            Some((instant(low)?, instant(high)?))
+        }
+        Extremes::Whole(low, high) => Some((json!(low), json!(high))),
+        Extremes::Real(low, high) if low.is_finite() && high.is_finite() => {
+            Some((json!(low), json!(high)))
+        }
+        Extremes::Real(_, _) => None,
+    }
+}

@@ -1,0 +1,45 @@
+//! Where a store is: a path or URL, and the object store behind it.
+
+use std::sync::Arc;
+
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::{ObjectStore, path::Path};
+use url::Url;
+
+use crate::error::IngestError;
+
+/// Turns a path or URL into a URL that ends in `/`.
+pub(super) fn url(place: &str) -> Result<Url, IngestError> {
+    if place.contains("://") {
+        let text = format!("{}/", place.trim_end_matches('/'));
+        return Url::parse(&text).map_err(|error| unusable(place, error.to_string()));
+    }
+    let path = std::path::absolute(place).map_err(|error| unusable(place, error.to_string()))?;
+    Url::from_directory_path(&path)
+        .map_err(|()| unusable(place, "not a path that a URL can hold".into()))
+}
+
+/// The object store that holds `url`, and the path of the store in it. Credentials and regions of
+/// a remote one come from its usual environment variables.
+pub(super) fn bucket(url: &Url) -> Result<(Arc<dyn ObjectStore>, Path), IngestError> {
+    let path = || {
+        Path::from_url_path(url.path()).map_err(|error| unusable(url.as_str(), error.to_string()))
+    };
+    match url.scheme() {
+        "file" => Ok((Arc::new(LocalFileSystem::new()), path()?)),
+        "memory" => Ok((Arc::new(InMemory::new()), path()?)),
+        _ => {
+            let settings = std::env::vars_os().filter_map(|(name, value)| {
+                Some((name.into_string().ok()?.to_lowercase(), value.into_string().ok()?))
+            });
+            let (bucket, path) = object_store::parse_url_opts(url, settings)
+                .map_err(|error| unusable(url.as_str(), error.to_string()))?;
+            Ok((Arc::from(bucket), path))
+        }
+    }
+}
+
+fn unusable(place: &str, reason: String) -> IngestError {
+    IngestError::Setting { what: "--store".into(), value: place.to_owned(), reason }
+}

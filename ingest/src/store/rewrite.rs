@@ -1,0 +1,174 @@
+//! One commit in the making: new files of whole partitions, written while the next are prepared.
+
+use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chrono::NaiveDate;
+use deltalake::kernel::{Action, Add, Remove};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use tokio::task::JoinSet;
+
+use super::parquet_file::{self, Content};
+use super::{Cause, Store, TableSnapshot, delta};
+use crate::error::IngestError;
+use crate::schema::Table;
+
+/// Files that are encoded at once, at most: each holds its rows in memory.
+const FILES_AT_ONCE: usize = 4;
+
+/// What came of a commit.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Committed {
+    /// The version that holds it.
+    Version(u64),
+    /// Another commit came first; what was written is gone. Merge with it and try again.
+    Outrun,
+}
+
+/// New content of partitions of one table. Nothing is visible before [`Rewrite::commit`].
+#[derive(Debug)]
+pub(crate) struct Rewrite<'a> {
+    store: &'a Store,
+    table: Table,
+    base: Option<&'a TableSnapshot>,
+    /// Count what would be written and write nothing.
+    dry: bool,
+    removes: Vec<Remove>,
+    adds: Vec<Add>,
+    encoding: JoinSet<Result<Add, Cause>>,
+    written: Arc<Mutex<Vec<Path>>>,
+    partitions: usize,
+}
+
+impl<'a> Rewrite<'a> {
+    pub(crate) fn new(
+        store: &'a Store,
+        table: Table,
+        base: Option<&'a TableSnapshot>,
+        dry: bool,
+    ) -> Self {
+        Self {
+            store,
+            table,
+            base,
+            dry,
+            removes: Vec::new(),
+            adds: Vec::new(),
+            encoding: JoinSet::new(),
+            written: Arc::default(),
+            partitions: 0,
+        }
+    }
+
+    /// Partitions that change.
+    pub(crate) fn partitions(&self) -> usize {
+        self.partitions
+    }
+
+    /// Takes the files of a partition (of the whole table without `date`) out of the next version.
+    pub(crate) fn clear(&mut self, date: Option<NaiveDate>) {
+        self.partitions += 1;
+        let Some(base) = self.base else { return };
+        let gone = base.files.iter().zip(&base.removes).filter(|(file, _)| file.date == date);
+        self.removes.extend(gone.map(|(_, remove)| remove.clone()));
+    }
+
+    /// Writes one file of a partition, in the background.
+    pub(crate) async fn put(&mut self, content: Content) -> Result<(), IngestError> {
+        if self.dry {
+            return Ok(());
+        }
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        while self.encoding.len() >= cores.min(FILES_AT_ONCE) {
+            self.wait().await?;
+        }
+        let objects = self.store.log(self.table)?.object_store(None);
+        self.encoding.spawn(write(self.table, objects, Arc::clone(&self.written), content));
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Result<(), IngestError> {
+        let done = match self.encoding.join_next().await {
+            Some(Ok(Ok(add))) => Ok(self.adds.push(add)),
+            Some(Ok(Err(cause))) => Err(cause),
+            Some(Err(broken)) => Err(broken.into()),
+            None => Ok(()),
+        };
+        done.map_err(|cause| self.store.failed("write", self.table, cause))
+    }
+
+    /// Makes all of it visible in one version, or none.
+    ///
+    /// # Errors
+    /// [`IngestError::Store`]; the files are deleted where that is possible and safe.
+    pub(crate) async fn commit(mut self) -> Result<Committed, IngestError> {
+        while !self.encoding.is_empty() {
+            if let Err(error) = self.wait().await {
+                self.abandon().await;
+                return Err(error);
+            }
+        }
+        self.adds.sort_by(|a, b| a.path.cmp(&b.path));
+        let removes = self.removes.drain(..).map(Action::Remove);
+        let actions = removes.chain(self.adds.drain(..).map(Action::Add)).collect();
+        let base = self.base.map(|base| &base.delta);
+        let log = self.store.log(self.table)?;
+        match delta::commit(self.table, log, base, actions).await {
+            Ok(version) => Ok(Committed::Version(version)),
+            Err(cause) => self.after_failure(cause).await,
+        }
+    }
+
+    /// An error does not say whether the commit landed: the answer of an object store can be lost,
+    /// and files that a version names must stay. The log knows.
+    async fn after_failure(self, cause: Cause) -> Result<Committed, IngestError> {
+        let failed = |cause| Err(self.store.failed("commit to", self.table, cause));
+        let Ok(now) = self.store.snapshot(self.table).await else { return failed(cause) };
+        let written = self.paths();
+        let named = now.as_ref().is_some_and(|now| {
+            now.files.iter().any(|file| written.iter().any(|path| path.as_ref() == file.path))
+        });
+        let version = now.as_ref().map(|now| now.version);
+        match version {
+            Some(version) if named => Ok(Committed::Version(version)),
+            Some(_) if version != self.base.map(|base| base.version) => {
+                self.abandon().await;
+                Ok(Committed::Outrun)
+            }
+            _ => {
+                let error = self.store.failed("commit to", self.table, cause);
+                self.abandon().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Deletes what was written, as far as possible: a file that no version names is invisible,
+    /// only in the way.
+    pub(crate) async fn abandon(mut self) {
+        self.encoding.shutdown().await;
+        let Ok(log) = self.store.log(self.table) else { return };
+        let objects = log.object_store(None);
+        for path in self.paths() {
+            let _ = objects.delete(&path).await;
+        }
+    }
+
+    fn paths(&self) -> Vec<Path> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+async fn write(
+    table: Table,
+    objects: Arc<dyn ObjectStore>,
+    written: Arc<Mutex<Vec<Path>>>,
+    content: Content,
+) -> Result<Add, Cause> {
+    let encoded = tokio::task::spawn_blocking(move || parquet_file::encode(table, &content));
+    let (add, bytes) = encoded.await??;
+    let path = Path::from(add.path.as_str());
+    written.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+    objects.put(&path, bytes.into()).await?;
+    Ok(add)
+}
