@@ -71,6 +71,7 @@ pub struct Import {
     nodes: HashSet<String>,
     gpus: HashSet<String>,
     jobs: HashSet<String>,
+    part_rows: usize,
 }
 
 /// Rows of one table that wait for its commit.
@@ -170,6 +171,7 @@ impl Import {
             nodes: HashSet::new(),
             gpus: HashSet::new(),
             jobs: HashSet::new(),
+            part_rows: days::PART_ROWS,
         }
     }
 
@@ -182,7 +184,9 @@ impl Import {
         for table in Table::ALL {
             if let Some(mut waiting) = self.waiting.remove(&table) {
                 waiting.buffer.settle()?;
-                let (outcome, version) = self.settle(store, table, &mut waiting).await?;
+                let merging =
+                    Merging { store, table, settings: &self.settings, part_rows: self.part_rows };
+                let (outcome, version) = merging.settle(&mut waiting).await?;
                 self.note_series(table, &waiting)?;
                 let room = REJECTS_MAX.saturating_sub(self.rejects.len());
                 self.rejects.extend(outcome.stale.iter().take(room).cloned());
@@ -199,70 +203,6 @@ impl Import {
         }
         self.summary.first_rejects = self.rejects.into_iter().take(5).collect();
         Ok(self.summary)
-    }
-
-    /// Merges and commits one table; again, when another import committed first.
-    async fn settle(
-        &self,
-        store: &Store,
-        table: Table,
-        waiting: &mut Waiting,
-    ) -> Result<(Outcome, Option<u64>), IngestError> {
-        for _ in 0..TRIES {
-            let base = store.snapshot(table).await?;
-            let mut rewrite = Rewrite::new(store, table, base.as_ref(), self.settings.dry_run);
-            let outcome = match self.merge(store, table, waiting, base.as_ref(), &mut rewrite).await
-            {
-                Ok(outcome) => outcome,
-                Err(error) => {
-                    rewrite.abandon().await;
-                    return Err(error);
-                }
-            };
-            if outcome.unchanged || self.settings.dry_run {
-                return Ok((outcome, None));
-            }
-            if let Committed::Version(version) = rewrite.commit().await? {
-                return Ok((outcome, Some(version)));
-            }
-        }
-        let cause = format!("another import committed first, {TRIES} times in a row");
-        Err(store.failed("commit to", table, cause.into()))
-    }
-
-    async fn merge(
-        &self,
-        store: &Store,
-        table: Table,
-        waiting: &mut Waiting,
-        base: Option<&TableSnapshot>,
-        rewrite: &mut Rewrite<'_>,
-    ) -> Result<Outcome, IngestError> {
-        let mut outcome = Outcome::default();
-        let buffer = &waiting.buffer;
-        if let Some(series) = &mut waiting.series {
-            let interval_s = self.settings.interval_s;
-            let days = Days { store, table, base, buffer, interval_s };
-            days.settle(series, rewrite, &mut outcome).await?;
-        } else {
-            let mut new = Vec::new();
-            buffer.each(None, |batch| Ok(new.push(conform(table, &batch)?)))?;
-            let known = match base {
-                Some(base) => store.read(base, None).await?,
-                None => RecordBatch::new_empty(table.schema()),
-            };
-            let merged = merge(table, &known, &new)?;
-            outcome.rows_added = merged.added;
-            outcome.rows_known = merged.duplicates;
-            outcome.rows_updated = merged.updated;
-            if merged.added + merged.updated > 0 {
-                rewrite.clear(None);
-                let rows = merged.rows;
-                rewrite.put(Content { date: None, part: (0, 1), rows, series: None }).await?;
-            }
-        }
-        outcome.unchanged = rewrite.partitions() == 0;
-        Ok(outcome)
     }
 
     /// Fills the cluster that the option names where the rows do not tell one.
@@ -340,6 +280,75 @@ impl Import {
             }
         }
         Ok(())
+    }
+}
+
+/// How one table of an import meets the store.
+#[derive(Debug, Clone, Copy)]
+struct Merging<'a> {
+    store: &'a Store,
+    table: Table,
+    settings: &'a ImportSettings,
+    part_rows: usize,
+}
+
+impl Merging<'_> {
+    /// Merges and commits one table; again, when another import committed first.
+    async fn settle(&self, waiting: &mut Waiting) -> Result<(Outcome, Option<u64>), IngestError> {
+        let Self { store, table, .. } = *self;
+        for _ in 0..TRIES {
+            let base = store.snapshot(table).await?;
+            let mut rewrite = Rewrite::new(store, table, base.as_ref(), self.settings.dry_run);
+            let outcome = match self.merge(waiting, base.as_ref(), &mut rewrite).await {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    rewrite.abandon().await;
+                    return Err(error);
+                }
+            };
+            if outcome.unchanged || self.settings.dry_run {
+                return Ok((outcome, None));
+            }
+            if let Committed::Version(version) = rewrite.commit().await? {
+                return Ok((outcome, Some(version)));
+            }
+        }
+        let cause = format!("another import committed first, {TRIES} times in a row");
+        Err(store.failed("commit to", table, cause.into()))
+    }
+
+    async fn merge(
+        &self,
+        waiting: &mut Waiting,
+        base: Option<&TableSnapshot>,
+        rewrite: &mut Rewrite<'_>,
+    ) -> Result<Outcome, IngestError> {
+        let Self { store, table, part_rows, .. } = *self;
+        let mut outcome = Outcome::default();
+        let buffer = &waiting.buffer;
+        if let Some(series) = &mut waiting.series {
+            let interval_s = self.settings.interval_s;
+            let days = Days { store, table, base, buffer, interval_s, part_rows };
+            days.settle(series, rewrite, &mut outcome).await?;
+        } else {
+            let mut new = Vec::new();
+            buffer.each(None, |batch| Ok(new.push(conform(table, &batch)?)))?;
+            let known = match base {
+                Some(base) => store.read(base, None).await?,
+                None => RecordBatch::new_empty(table.schema()),
+            };
+            let merged = merge(table, &known, &new)?;
+            outcome.rows_added = merged.added;
+            outcome.rows_known = merged.duplicates;
+            outcome.rows_updated = merged.updated;
+            if merged.added + merged.updated > 0 {
+                rewrite.clear(None);
+                let rows = merged.rows;
+                rewrite.put(Content { date: None, part: (0, 1), rows, series: None }).await?;
+            }
+        }
+        outcome.unchanged = rewrite.partitions() == 0;
+        Ok(outcome)
     }
 }
 

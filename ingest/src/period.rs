@@ -62,13 +62,13 @@ pub(crate) fn integrate(
     (periods, gaps)
 }
 
-/// Median distance of neighbours, in seconds.
+/// Median distance of neighbours (the lower of two), in seconds.
 fn spacing(instants: &[i64]) -> Option<f64> {
     let mut steps: Vec<i64> = instants.windows(2).map(|pair| pair[1] - pair[0]).collect();
     if steps.is_empty() {
         return None;
     }
-    let middle = steps.len() / 2;
+    let middle = (steps.len() - 1) / 2;
     let (_, median, _) = steps.select_nth_unstable(middle);
     Some(seconds(*median)).filter(|s| *s > 0.0)
 }

@@ -7,6 +7,8 @@
 //! written, as far as any reader can tell.
 
 mod delta;
+#[cfg(test)]
+pub(crate) mod faulty;
 mod parquet_file;
 mod place;
 mod rewrite;

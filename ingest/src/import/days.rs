@@ -25,7 +25,7 @@ use crate::schema::Table;
 use crate::store::{Content, Rewrite, Store, TableSnapshot, part_of};
 
 /// Rows that are merged at once, about.
-const PART_ROWS: usize = 1 << 20;
+pub(super) const PART_ROWS: usize = 1 << 20;
 
 /// Last instant in milliseconds of each series, by its number.
 type Tails = HashMap<u32, i64>;
@@ -38,6 +38,7 @@ pub(super) struct Days<'a> {
     pub(super) base: Option<&'a TableSnapshot>,
     pub(super) buffer: &'a Buffer,
     pub(super) interval_s: Option<f64>,
+    pub(super) part_rows: usize,
 }
 
 /// One part of a day after new rows arrived.
@@ -89,7 +90,7 @@ impl Days<'_> {
     ) -> Result<Tails, IngestError> {
         let known: u64 = self.files(day).filter_map(|file| file.rows).sum();
         let rows = usize::try_from(known).unwrap_or(usize::MAX) + self.buffer.rows(Some(day));
-        let parts = rows.div_ceil(PART_ROWS).clamp(1, PARTS_MAX);
+        let parts = rows.div_ceil(self.part_rows).clamp(1, PARTS_MAX);
         let mut first = None;
         let mut changed = false;
         for part in 0..parts {

@@ -1,3 +1,6 @@
+mod faults;
+mod rules;
+
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMillisecondArray};
 use arrow::datatypes::Float64Type;
 
