@@ -5,6 +5,8 @@ use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMillisecondArra
 use arrow::datatypes::Float64Type;
 
 use super::*;
+use crate::merge::merge;
+use crate::store::{Committed, Content, Rewrite};
 
 /// Readings of one GPU at these seconds after 2026-01-01T00:00:00Z.
 fn readings(gpu: &str, seconds: &[i64]) -> RecordBatch {

@@ -1,0 +1,86 @@
+//! How one table of an import meets the store: merge, commit, and again when another came first.
+
+use arrow::array::RecordBatch;
+
+use super::days::Days;
+use super::outcome::Outcome;
+use super::{ImportSettings, Waiting};
+use crate::error::IngestError;
+use crate::merge::{conform, merge};
+use crate::schema::Table;
+use crate::store::{Committed, Content, Rewrite, Store, TableSnapshot};
+
+/// How often an import that another one outran is merged again.
+const TRIES: usize = 8;
+
+/// How one table of an import meets the store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Merging<'a> {
+    pub(super) store: &'a Store,
+    pub(super) table: Table,
+    pub(super) settings: &'a ImportSettings,
+    pub(super) part_rows: usize,
+}
+
+impl Merging<'_> {
+    /// Merges and commits one table; again, when another import committed first.
+    pub(super) async fn settle(
+        &self,
+        waiting: &mut Waiting,
+    ) -> Result<(Outcome, Option<u64>), IngestError> {
+        let Self { store, table, .. } = *self;
+        for _ in 0..TRIES {
+            let base = store.snapshot(table).await?;
+            let mut rewrite = Rewrite::new(store, table, base.as_ref(), self.settings.dry_run);
+            let outcome = match self.merge(waiting, base.as_ref(), &mut rewrite).await {
+                Ok(outcome) => outcome,
+                Err(error) => {
+                    rewrite.abandon().await;
+                    return Err(error);
+                }
+            };
+            if outcome.unchanged || self.settings.dry_run {
+                return Ok((outcome, None));
+            }
+            if let Committed::Version(version) = rewrite.commit().await? {
+                return Ok((outcome, Some(version)));
+            }
+        }
+        let cause = format!("another import committed first, {TRIES} times in a row");
+        Err(store.failed("commit to", table, cause.into()))
+    }
+
+    async fn merge(
+        &self,
+        waiting: &mut Waiting,
+        base: Option<&TableSnapshot>,
+        rewrite: &mut Rewrite<'_>,
+    ) -> Result<Outcome, IngestError> {
+        let Self { store, table, part_rows, .. } = *self;
+        let mut outcome = Outcome::default();
+        let buffer = &waiting.buffer;
+        if let Some(series) = &mut waiting.series {
+            let interval_s = self.settings.interval_s;
+            let days = Days { store, table, base, buffer, interval_s, part_rows };
+            days.settle(series, rewrite, &mut outcome).await?;
+        } else {
+            let mut new = Vec::new();
+            buffer.each(None, |batch| Ok(new.push(conform(table, &batch)?)))?;
+            let known = match base {
+                Some(base) => store.read(base, None).await?,
+                None => RecordBatch::new_empty(table.schema()),
+            };
+            let merged = merge(table, &known, &new)?;
+            outcome.rows_added = merged.added;
+            outcome.rows_known = merged.duplicates;
+            outcome.rows_updated = merged.updated;
+            if merged.added + merged.updated > 0 {
+                rewrite.clear(None);
+                let rows = merged.rows;
+                rewrite.put(Content { date: None, part: (0, 1), rows, series: None }).await?;
+            }
+        }
+        outcome.unchanged = rewrite.partitions() == 0;
+        Ok(outcome)
+    }
+}
