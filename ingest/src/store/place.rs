@@ -43,3 +43,20 @@ pub(super) fn bucket(url: &Url) -> Result<(Arc<dyn ObjectStore>, Path), IngestEr
 fn unusable(place: &str, reason: String) -> IngestError {
     IngestError::Setting { what: "--store".into(), value: place.to_owned(), reason }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::store::Store;
+
+    #[test]
+    fn an_object_store_is_opened_by_its_url() {
+        let store = Store::open("s3://fleet/loadline").unwrap();
+        assert_eq!((store.url().as_str(), store.folder()), ("s3://fleet/loadline/", None));
+    }
+
+    #[test]
+    fn an_unknown_kind_of_place_is_refused_by_name() {
+        let error = Store::open("gopher://fleet/loadline").unwrap_err().to_string();
+        assert!(error.starts_with("cannot use --store `gopher://fleet/loadline/`: "), "{error}");
+    }
+}
