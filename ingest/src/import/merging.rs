@@ -65,7 +65,10 @@ impl Merging<'_> {
             days.settle(series, rewrite, &mut outcome).await?;
         } else {
             let mut new = Vec::new();
-            buffer.each(None, |batch| Ok(new.push(conform(table, &batch)?)))?;
+            buffer.each(None, |batch| {
+                new.push(conform(table, &batch)?);
+                Ok(())
+            })?;
             let known = match base {
                 Some(base) => store.read(base, None).await?,
                 None => RecordBatch::new_empty(table.schema()),

@@ -112,7 +112,6 @@ async fn rows_that_waited_on_disk_are_the_same_rows() {
 
 #[tokio::test]
 async fn the_loser_of_two_equal_imports_leaves_the_winners_file() {
-    // Files are named by their content: both write the same one, and only one commit names it.
     let (_folder, store) = store();
     import(&store, vec![readings("GPU-a", &[0, 30])]).await;
     let stale = store.snapshot(Table::Samples).await.unwrap();
@@ -120,7 +119,8 @@ async fn the_loser_of_two_equal_imports_leaves_the_winners_file() {
     let won = store.snapshot(Table::Samples).await.unwrap().unwrap();
     let date = won.files.iter().filter_map(|file| file.date).max();
     let rows = store.read(&won, date).await.unwrap();
-    let lost = vec![Replacement { date, rows }];
-    assert!(store.replace(Table::Samples, stale.as_ref(), lost).await.is_err());
+    let mut lost = Rewrite::new(&store, Table::Samples, stale.as_ref(), false);
+    lost.put(Content { date, part: (0, 1), rows, series: None }).await.unwrap();
+    assert_eq!(lost.commit().await.unwrap(), Committed::Outrun);
     assert_eq!(content(&store).await.num_rows(), 4);
 }

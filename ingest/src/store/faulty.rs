@@ -33,7 +33,7 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
-    pub(crate) fn new(
+    pub(crate) fn over(
         inner: Arc<dyn ObjectStore>,
         fault: Fault,
         calls: Arc<AtomicUsize>,

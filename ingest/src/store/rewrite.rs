@@ -89,7 +89,10 @@ impl<'a> Rewrite<'a> {
 
     async fn wait(&mut self) -> Result<(), IngestError> {
         let done = match self.encoding.join_next().await {
-            Some(Ok(Ok(add))) => Ok(self.adds.push(add)),
+            Some(Ok(Ok(add))) => {
+                self.adds.push(add);
+                Ok(())
+            }
             Some(Ok(Err(cause))) => Err(cause),
             Some(Err(broken)) => Err(broken.into()),
             None => Ok(()),

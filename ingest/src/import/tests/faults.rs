@@ -52,7 +52,7 @@ async fn every_call(fault: fn(usize) -> Fault) {
         let store = begun().await;
         let before = files(&store).await;
         let calls = Arc::new(AtomicUsize::new(0));
-        let faulty = store.wrapped(|inner| Faulty::new(inner, fault(k), Arc::clone(&calls)));
+        let faulty = store.wrapped(|inner| Faulty::over(inner, fault(k), Arc::clone(&calls)));
         let outcome = second().finish(&faulty).await;
         let through = calls.load(Ordering::SeqCst) < k;
         let (jobs, samples) = (rows(&store, Table::Jobs).await, rows(&store, Table::Samples).await);
