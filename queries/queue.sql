@@ -1,15 +1,45 @@
--- Queue time and failures of the jobs submitted on each local day.
--- parameters: $from timestamp, $until timestamp
--- columns:    day_started_at timestamp, jobs int64, started int64, queue_time_s_p50 float64 [s],
---             queue_time_s_max float64 [s], failed int64, failed_ratio float64 [0-1]
--- one row per day; jobs that never started count in jobs only. ordered by day.
-SELECT local_day(j.submitted_at) AS day_started_at, count(*) AS jobs, count(j.started_at) AS started,
-    median((CAST(j.started_at AS BIGINT) - CAST(j.submitted_at AS BIGINT)) / 1000.0) AS queue_time_s_p50,
-    max((CAST(j.started_at AS BIGINT) - CAST(j.submitted_at AS BIGINT)) / 1000.0) AS queue_time_s_max,
-    count(*) FILTER (WHERE j.state IN ('FAILED', 'NODE_FAIL', 'OUT_OF_MEMORY', 'TIMEOUT', 'BOOT_FAIL')) AS failed,
-    count(*) FILTER (WHERE j.state IN ('FAILED', 'NODE_FAIL', 'OUT_OF_MEMORY', 'TIMEOUT', 'BOOT_FAIL'))
-        / CAST(nullif(count(j.ended_at), 0) AS DOUBLE) AS failed_ratio
-FROM jobs j
-WHERE j.submitted_at >= $from AND j.submitted_at < $until
-GROUP BY local_day(j.submitted_at)
-ORDER BY day_started_at
+-- Queue time and failures of the GPU jobs submitted on each local day.
+-- parameters: $from timestamp, $until timestamp, $by text = 'fleet'
+-- columns:    day_started_at timestamp, asked_by text, jobs_submitted int64, jobs_started int64,
+--             jobs_waiting int64, queue_time_s_p50 float64 [s], queue_time_s_p90 float64 [s],
+--             queue_time_s_max float64 [s], jobs_ended int64, jobs_failed int64,
+--             jobs_cancelled int64, failed_ratio float64 [0-1]
+-- one row per day and fleet, pool, team, user or workload with a job attempt submitted in
+-- [$from, $until) that asks for a GPU; ordered by day, then name. Each attempt counts on the day of
+-- its submission. Queue time is start minus submission of those that started; jobs_waiting are
+-- those that still waited at the store's latest instant. failed_ratio is failed / ended with a
+-- known outcome, NULL where none is known; a job that ran out of time or memory failed, a cancelled
+-- or preempted one did not.
+WITH asked AS (
+    SELECT local_day(j.submitted_at) AS day_started_at,
+        CASE $by WHEN 'fleet' THEN 'fleet' WHEN 'pool' THEN coalesce(j."partition", 'default')
+            WHEN 'team' THEN j.team WHEN 'user' THEN j."user" WHEN 'workload' THEN j.workload
+        END AS asked_by,
+        j.started_at, j.ended_at, upper(j.state) AS state,
+        (CAST(j.started_at AS BIGINT) - CAST(j.submitted_at AS BIGINT)) / 1000.0 AS queue_time_s
+    FROM jobs j
+    WHERE j.submitted_at >= $from AND j.submitted_at < $until
+        AND coalesce(j.gpus_requested, j.gpus_allocated) > 0
+        AND $by IN ('fleet', 'pool', 'team', 'user', 'workload')
+),
+judged AS (
+    SELECT a.*,
+        a.ended_at IS NOT NULL AND a.state IS NOT NULL AS known,
+        coalesce(a.state IN ('FAILED', 'NODE_FAIL', 'OUT_OF_MEMORY', 'TIMEOUT', 'BOOT_FAIL',
+            'DEADLINE', 'LAUNCH_FAILED', 'RECONFIG_FAIL', 'ERROR'), false) AS failed,
+        coalesce(a.state IN ('CANCELLED', 'CANCELED', 'KILLED'), false) AS cancelled
+    FROM asked a
+)
+SELECT j.day_started_at, coalesce(j.asked_by, '(none)') AS asked_by, count(*) AS jobs_submitted,
+    count(j.started_at) AS jobs_started,
+    count(*) FILTER (WHERE j.started_at IS NULL AND j.ended_at IS NULL) AS jobs_waiting,
+    percentile_cont(j.queue_time_s, 0.5) AS queue_time_s_p50,
+    percentile_cont(j.queue_time_s, 0.9) AS queue_time_s_p90,
+    max(j.queue_time_s) AS queue_time_s_max, count(j.ended_at) AS jobs_ended,
+    count(*) FILTER (WHERE j.failed AND j.known) AS jobs_failed,
+    count(*) FILTER (WHERE j.cancelled AND j.known) AS jobs_cancelled,
+    CAST(count(*) FILTER (WHERE j.failed AND j.known) AS DOUBLE)
+        / nullif(count(*) FILTER (WHERE j.known), 0) AS failed_ratio
+FROM judged j
+GROUP BY j.day_started_at, j.asked_by
+ORDER BY j.day_started_at, asked_by

@@ -1,0 +1,54 @@
+-- Jobs submitted, started and ended and GPUs waited for in each local hour.
+-- columns: hour_started_at timestamp, cluster text, partition text, team text,
+--          jobs_submitted int64, jobs_started int64, jobs_ended int64, jobs_failed int64,
+--          jobs_waiting float64, gpus_waiting float64
+-- one row per hour, pool and team with any. jobs_waiting and gpus_waiting are means over the hour;
+-- jobs that ask for no GPU are left out.
+WITH asked AS (
+    SELECT j.cluster, coalesce(j."partition", 'default') AS pool, j.team, j.submitted_at,
+        j.started_at, j.ended_at, upper(j.state) AS state,
+        coalesce(j.gpus_requested, j.gpus_allocated) AS gpus,
+        coalesce(j.eligible_at, j.submitted_at) AS wait_at,
+        coalesce(j.started_at, j.ended_at, as_of()) AS granted_at
+    FROM jobs j
+    WHERE coalesce(j.gpus_requested, j.gpus_allocated) > 0
+),
+wait_bin AS (
+    SELECT a.cluster, a.pool, a.team, a.gpus,
+        unnest(split_bins(a.wait_at, a.granted_at, 'hour')) AS bin
+    FROM asked a
+),
+part AS (
+    SELECT local_hour(a.submitted_at) AS hour_started_at, a.cluster, a.pool, a.team,
+        count(*) AS submitted, 0 AS started, 0 AS ended, 0 AS failed, 0.0 AS job_s, 0.0 AS gpu_s
+    FROM asked a
+    WHERE a.submitted_at IS NOT NULL
+    GROUP BY local_hour(a.submitted_at), a.cluster, a.pool, a.team
+    UNION ALL
+    SELECT local_hour(a.started_at) AS hour_started_at, a.cluster, a.pool, a.team,
+        0 AS submitted, count(*) AS started, 0 AS ended, 0 AS failed, 0.0 AS job_s, 0.0 AS gpu_s
+    FROM asked a
+    WHERE a.started_at IS NOT NULL
+    GROUP BY local_hour(a.started_at), a.cluster, a.pool, a.team
+    UNION ALL
+    SELECT local_hour(a.ended_at) AS hour_started_at, a.cluster, a.pool, a.team,
+        0 AS submitted, 0 AS started, count(*) AS ended,
+        count(*) FILTER (WHERE a.state IN ('FAILED', 'NODE_FAIL', 'OUT_OF_MEMORY', 'TIMEOUT',
+            'BOOT_FAIL', 'DEADLINE', 'LAUNCH_FAILED', 'RECONFIG_FAIL', 'ERROR')) AS failed,
+        0.0 AS job_s, 0.0 AS gpu_s
+    FROM asked a
+    WHERE a.ended_at IS NOT NULL
+    GROUP BY local_hour(a.ended_at), a.cluster, a.pool, a.team
+    UNION ALL
+    SELECT w.bin['bin_started_at'] AS hour_started_at, w.cluster, w.pool, w.team,
+        0 AS submitted, 0 AS started, 0 AS ended, 0 AS failed,
+        sum(w.bin['elapsed_s']) AS job_s, sum(w.gpus * w.bin['elapsed_s']) AS gpu_s
+    FROM wait_bin w
+    GROUP BY w.bin['bin_started_at'], w.cluster, w.pool, w.team
+)
+SELECT p.hour_started_at, p.cluster, p.pool AS "partition", p.team,
+    sum(p.submitted) AS jobs_submitted, sum(p.started) AS jobs_started, sum(p.ended) AS jobs_ended,
+    sum(p.failed) AS jobs_failed, sum(p.job_s) / 3600 AS jobs_waiting,
+    sum(p.gpu_s) / 3600 AS gpus_waiting
+FROM part p
+GROUP BY p.hour_started_at, p.cluster, p.pool, p.team
