@@ -91,9 +91,9 @@ ranked AS (
     CROSS JOIN hours h
 ),
 first AS (
-    SELECT r.cluster_key, min(r.tried) AS tried FROM ranked r GROUP BY r.cluster_key
+    SELECT r.*, min(r.tried) OVER (PARTITION BY r.cluster_key) AS first_tried FROM ranked r
 )
-SELECT r.hour_started_at, nullif(r.cluster_key, '') AS cluster, r.pool AS "partition",
-    r.gpus AS gpus_installed, r.down AS gpus_down, r.gpus - r.down AS gpus_available, r.source
-FROM ranked r
-JOIN first f ON f.cluster_key = r.cluster_key AND f.tried = r.tried
+SELECT f.hour_started_at, nullif(f.cluster_key, '') AS cluster, f.pool AS "partition",
+    f.gpus AS gpus_installed, f.down AS gpus_down, f.gpus - f.down AS gpus_available, f.source
+FROM first f
+WHERE f.tried = f.first_tried
