@@ -1,8 +1,9 @@
 -- GPUs installed, down, held and free by pool and local day or hour, and how that is known.
 -- parameters: $from timestamp, $until timestamp, $step text = 'day'
--- columns:    bin_started_at timestamp, cluster text, partition text, gpus_installed float64 [GPU],
---             gpus_down float64 [GPU], gpus_available float64 [GPU], gpus_held float64 [GPU],
---             gpus_free float64 [GPU], held_ratio float64 [0-1], source text
+-- columns:    bin_started_at timestamp, cluster text, partition text,
+--             gpus_installed float64 [GPU], gpus_down float64 [GPU],
+--             gpus_available float64 [GPU], gpus_held float64 [GPU], gpus_free float64 [GPU],
+--             held_ratio float64 [0-1], source text
 -- one row per bin (hour, day, week or month) and pool; ordered by bin, cluster, partition. Means
 -- over the hours that begin in [$from, $until); held_ratio is held / available. source: config,
 -- inventory, counts or peak-held, which is a floor.

@@ -7,11 +7,12 @@
 --          currency text, cost_basis text
 -- one row per month and holder (team, user, project, workload, pool or fleet) in [$from, $until),
 -- clipped exactly; ordered by month, then cost, highest first, then name.
--- A GPU with a price per hour costs that and no more: its own in the inventory, else its model's in
--- the settings. A bought one costs its purchase price over its depreciation time until it is written
--- off, its power (mean drawn by the job, else the board's limit, x site overhead x price of
--- electricity) and its rack. What has no price is unknown, not free: `cost` is NULL where any hour
--- held is unpriced, gpu_hours_unpriced says how many are, cost_basis what the cost is made of.
+-- A GPU with a price per hour costs that and no more: its own in the inventory, else its model's
+-- in the settings. A bought one costs its purchase price over its depreciation time until it is
+-- written off, its power (mean drawn by the job, else the board's limit, x site overhead x price
+-- of electricity) and its rack. What has no price is unknown, not free: `cost` is NULL where any
+-- hour held is unpriced, gpu_hours_unpriced says how many are, cost_basis what the cost is made
+-- of.
 WITH drawn AS (
     SELECT coalesce(r.job_cluster, r.cluster, '') AS cluster_key, r.job_id,
         coalesce(r.attempt, 0) AS attempt_key,
@@ -54,14 +55,17 @@ piece AS (
         ON d.job_id = h.job_id AND d.attempt_key = h.attempt_key AND d.cluster_key = h.cluster_key
 ),
 device AS (
-    SELECT p.held_by, p.month_started_at, p.month_s, p.model, p.own_per_hour, p.own_price, p.own_months,
+    SELECT p.held_by, p.month_started_at, p.month_s, p.model, p.own_per_hour, p.own_price,
+        p.own_months,
         sum(p.gpus * p.held_s) AS gpu_s,
         sum(p.gpus * CASE WHEN p.written_off_ms IS NULL THEN p.held_s
-            ELSE least(greatest((p.written_off_ms - p.from_ms) / 1000.0, 0), p.held_s) END) AS owed_s,
+            ELSE least(greatest((p.written_off_ms - p.from_ms) / 1000.0, 0), p.held_s) END)
+            AS owed_s,
         coalesce(sum(p.gpus * p.held_s) FILTER (WHERE p.power_w IS NULL), 0) AS unread_s,
         coalesce(sum(p.gpus * p.held_s * p.power_w), 0) AS read_j
     FROM piece p
-    GROUP BY p.held_by, p.month_started_at, p.month_s, p.model, p.own_per_hour, p.own_price, p.own_months
+    GROUP BY p.held_by, p.month_started_at, p.month_s, p.model, p.own_per_hour, p.own_price,
+        p.own_months
 ),
 priced AS (
     SELECT d.*,
@@ -90,7 +94,8 @@ part AS (
 SELECT p.month_started_at, coalesce(p.held_by, '(none)') AS held_by,
     sum(p.gpu_hours) AS gpu_hours_held,
     coalesce(sum(p.gpu_hours) FILTER (WHERE p.unpriced), 0) AS gpu_hours_unpriced,
-    sum(p.hourly) AS cost_hourly, sum(p.written_off) AS cost_depreciation, sum(p.power) AS cost_power,
+    sum(p.hourly) AS cost_hourly, sum(p.written_off) AS cost_depreciation,
+    sum(p.power) AS cost_power,
     sum(p.rack) AS cost_rack,
     CASE WHEN count(*) FILTER (WHERE p.unpriced) = 0 THEN
         coalesce(sum(p.hourly), 0) + coalesce(sum(p.written_off), 0) + coalesce(sum(p.power), 0)
@@ -99,7 +104,8 @@ SELECT p.month_started_at, coalesce(p.held_by, '(none)') AS held_by,
     nullif(concat_ws(', ',
         CASE WHEN count(p.hourly) > 0 THEN 'price per GPU-hour' END,
         CASE WHEN count(p.written_off) > 0 THEN 'depreciation' END,
-        CASE WHEN count(p.power) FILTER (WHERE p.assumed) > 0 THEN 'power (part at the board limit)'
+        CASE WHEN count(p.power) FILTER (WHERE p.assumed) > 0
+            THEN 'power (part at the board limit)'
             WHEN count(p.power) > 0 THEN 'power' END,
         CASE WHEN count(p.rack) > 0 THEN 'rack' END
     ), '') AS cost_basis

@@ -3,8 +3,8 @@
 -- columns:    bin_started_at timestamp, asked_by text, gpus_held float64 [GPU],
 --             gpus_waiting float64 [GPU], gpus_demand float64 [GPU], coverage_ratio float64 [0-1]
 -- one row per bin (hour, day, week or month) and fleet, pool, team, workload or model; ordered by
--- bin, then name. Means over the hours that begin in [$from, $until). Where all comes from jobs an
--- hour without any is 0; where a source only counts, an hour without a count is unknown, and
+-- bin, then name. Means over the hours that begin in [$from, $until). Where all comes from jobs
+-- an hour without any is 0; where a source only counts, an hour without a count is unknown, and
 -- coverage_ratio is the part of the hours that was counted.
 WITH asked AS (
     SELECT d.hour_started_at,
@@ -18,7 +18,8 @@ WITH asked AS (
 ),
 known AS (
     SELECT local_bin($step, a.hour_started_at) AS known_at,
-        coalesce(a.asked_by, '(none)') AS asked_by, sum(a.held) AS held, sum(a.waiting) AS waiting,
+        coalesce(a.asked_by, '(none)') AS asked_by, sum(a.held) AS held,
+        sum(a.waiting) AS waiting,
         sum(a.demand) AS demand, count(*) AS hours
     FROM asked a
     GROUP BY 1, 2

@@ -4,9 +4,9 @@
 --          carbon_kg float64 [kg CO2e], power_w float64 [W], gpu_hours_observed float64 [GPU·h],
 --          gpu_hours_held float64 [GPU·h], energy_source text, coverage_ratio float64 [0-1]
 -- one row per team (or user, project, workload, pool, job) whose GPUs had power read in
--- [$from, $until), and `(nobody)` for the boards' energy that no job can be charged with; they sum
--- to the boards. Ordered by energy_kwh, highest first, then name. Energy is the boards' for the
--- time observed: from the energy counter where there is one (`counter`), else power x period
+-- [$from, $until), and `(nobody)` for the boards' energy that no job can be charged with; they
+-- sum to the boards. Ordered by energy_kwh, highest first, then name. Energy is the boards' for
+-- the time observed: from the energy counter where there is one (`counter`), else power x period
 -- (`power`); a gap is not filled, coverage_ratio is observed / held. energy_site_kwh is
 -- energy_kwh x the site's overhead (PUE); carbon is NULL where the grid's is not configured.
 WITH held AS (
@@ -72,7 +72,8 @@ every AS (
     LEFT JOIN held h ON coalesce(h.held_by, '(none)') = s.held_by
     WHERE s.observed_s > 1e-6
 )
-SELECT e.held_by, e.energy_j / 3600000 AS energy_kwh, e.energy_j / 3600000 * g.pue AS energy_site_kwh,
+SELECT e.held_by, e.energy_j / 3600000 AS energy_kwh,
+    e.energy_j / 3600000 * g.pue AS energy_site_kwh,
     e.energy_j / 3600000 * g.pue * g.grid_kg_co2e_per_kwh AS carbon_kg,
     e.energy_j / nullif(e.observed_s, 0) AS power_w, e.observed_s / 3600 AS gpu_hours_observed,
     e.held_s / 3600 AS gpu_hours_held,

@@ -1,13 +1,14 @@
 -- The fleet at its latest instant: GPUs installed, down, held, free and waited for, and their use.
 -- parameters: $window_s float64 = 600
--- columns:    scope text, cluster text, partition text, now_at timestamp, gpus_installed float64 [GPU],
---             gpus_down float64 [GPU], gpus_held float64 [GPU], gpus_free float64 [GPU],
---             gpus_waiting float64 [GPU], held_ratio float64 [0-1], util_ratio float64 [0-1],
---             power_w float64 [W], gpus_reporting int64, coverage_ratio float64 [0-1]
+-- columns:    scope text, cluster text, partition text, now_at timestamp,
+--             gpus_installed float64 [GPU], gpus_down float64 [GPU], gpus_held float64 [GPU],
+--             gpus_free float64 [GPU], gpus_waiting float64 [GPU], held_ratio float64 [0-1],
+--             util_ratio float64 [0-1], power_w float64 [W], gpus_reporting int64,
+--             coverage_ratio float64 [0-1]
 -- one row for the fleet, then one per pool, ordered by cluster, partition. held_ratio is
 -- held / (installed - down). Utilisation is the mean of the last $window_s seconds of readings,
--- power_w their sum over GPUs of mean power; coverage_ratio is the part of the installed GPUs x that
--- time that was read. NULL where nothing was.
+-- power_w their sum over GPUs of mean power; coverage_ratio is the part of the installed GPUs x
+-- that time that was read. NULL where nothing was.
 WITH placed AS (
     SELECT d.cluster, coalesce(g."partition", n."partition", 'default') AS "partition", d.gpu_key,
         d.board_ratio * (CAST(d.sampled_at AS BIGINT) - CAST(greatest(d.started_at,
@@ -47,9 +48,11 @@ pool AS (
 scoped AS (
     SELECT CASE WHEN grouping(p.cluster_key) = 1 THEN 'fleet' ELSE 'pool' END AS scope,
         p.cluster_key, p."partition", sum(p.gpus_installed) AS gpus_installed,
-        sum(p.gpus_down) AS gpus_down, sum(p.gpus_held) AS gpus_held, sum(p.gpus_free) AS gpus_free,
+        sum(p.gpus_down) AS gpus_down, sum(p.gpus_held) AS gpus_held,
+        sum(p.gpus_free) AS gpus_free,
         sum(p.gpus_waiting) AS gpus_waiting, sum(p.observed_s) AS observed_s,
-        sum(p.busy_s) AS busy_s, sum(p.power_w) AS power_w, sum(p.gpus_reporting) AS gpus_reporting
+        sum(p.busy_s) AS busy_s, sum(p.power_w) AS power_w,
+        sum(p.gpus_reporting) AS gpus_reporting
     FROM pool p
     GROUP BY GROUPING SETS ((p.cluster_key, p."partition"), ())
 )

@@ -4,12 +4,13 @@
 --             gpu_hours_observed float64 [GPU·h], gpu_hours_busy float64 [GPU·h],
 --             gpu_hours_effective float64 [GPU·h], effective_signal text,
 --             coverage_ratio float64 [0-1], jobs int64
--- one row per period (hour, day, week or month) and holder (team, user, project, workload, pool or
--- fleet) in [$from, $until), clipped exactly; ordered by period, then gpu_hours_held, highest
--- first, then name. Busy is observed time x utilisation; effective takes the best signal that each
--- reading has, named in effective_signal: activity (of tensor or SM), power (utilisation x power
--- above idle) or utilisation. Observed, busy and effective are NULL where nothing was read;
--- coverage_ratio is observed / held, NULL where samples name a job that no ledger holds.
+-- one row per period (hour, day, week or month) and holder (team, user, project, workload, pool
+-- or fleet) in [$from, $until), clipped exactly; ordered by period, then gpu_hours_held, highest
+-- first, then name. Busy is observed time x utilisation; effective takes the best signal that
+-- each reading has, named in effective_signal: activity (of tensor or SM), power (utilisation x
+-- power above idle) or utilisation. Observed, busy and effective are NULL where nothing was read;
+-- coverage_ratio is observed / held, NULL where samples name a job that no ledger holds; jobs is
+-- NULL where no ledger tells them.
 WITH held AS (
     SELECT t.cluster, t.job_id, t.attempt, t.gpus,
         CASE $by WHEN 'team' THEN t.team WHEN 'user' THEN t."user"
@@ -44,8 +45,8 @@ part AS (
         sum(h.gpus * h.bin['elapsed_s']) AS held_s,
         CAST(NULL AS DOUBLE) AS observed_s, CAST(NULL AS DOUBLE) AS busy_s,
         CAST(NULL AS DOUBLE) AS effective_s, CAST(NULL AS VARCHAR) AS effective_signal,
-        count(DISTINCT CASE WHEN h.job_id IS NOT NULL
-            THEN concat(h.cluster, '/', h.job_id, '/', h.attempt) END) AS jobs
+        nullif(count(DISTINCT CASE WHEN h.job_id IS NOT NULL
+            THEN concat(h.cluster, '/', h.job_id, '/', h.attempt) END), 0) AS jobs
     FROM held_bin h
     GROUP BY h.bin['bin_started_at'], h.held_by
     UNION ALL
@@ -54,7 +55,7 @@ part AS (
         sum(r.gpus * r.bin['elapsed_s']) AS observed_s,
         sum(r.gpus * r.bin['elapsed_s'] * r.util_ratio) AS busy_s,
         sum(r.gpus * r.bin['elapsed_s'] * r.effective_ratio) AS effective_s,
-        r.effective_signal, 0 AS jobs
+        r.effective_signal, NULL AS jobs
     FROM read_bin r
     GROUP BY r.bin['bin_started_at'], r.held_by, r.effective_signal
 )
@@ -67,7 +68,8 @@ SELECT p.period_started_at, coalesce(p.held_by, '(none)') AS held_by,
         CASE WHEN count(*) FILTER (WHERE p.effective_signal = 'utilisation') > 0
             THEN 'utilisation' END
     ), '') AS effective_signal,
-    CASE WHEN sum(p.held_s) > 0 THEN least(coalesce(sum(p.observed_s), 0) / sum(p.held_s), 1) END AS coverage_ratio,
+    CASE WHEN sum(p.held_s) > 0 THEN
+        least(coalesce(sum(p.observed_s), 0) / sum(p.held_s), 1) END AS coverage_ratio,
     sum(p.jobs) AS jobs
 FROM part p
 WHERE $by IN ('team', 'user', 'project', 'workload', 'pool', 'fleet')

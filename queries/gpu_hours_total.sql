@@ -6,9 +6,9 @@
 --             gpu_hours_effective float64 [GPU·h], effective_signal text,
 --             coverage_ratio float64 [0-1], jobs int64
 -- one row per holder (team, user, project, workload, pool or fleet) in [$from, $until), clipped
--- exactly; ordered by gpu_hours_held, highest first, then name. held_ratio is the part of all that
--- was held; gpu_hours_working + gpu_hours_other (inside and outside working hours) = held. The rest
--- is as in gpu_hours.
+-- exactly; ordered by gpu_hours_held, highest first, then name. held_ratio is the part of all
+-- that was held; gpu_hours_working + gpu_hours_other (inside and outside working hours) = held.
+-- The rest is as in gpu_hours.
 WITH held AS (
     SELECT t.cluster, t.job_id, t.attempt, t.gpus,
         CASE $by WHEN 'team' THEN t.team WHEN 'user' THEN t."user"
@@ -34,14 +34,16 @@ part AS (
         sum(h.gpus * h.spent['other_s']) AS other_s,
         CAST(NULL AS DOUBLE) AS observed_s, CAST(NULL AS DOUBLE) AS busy_s,
         CAST(NULL AS DOUBLE) AS effective_s, CAST(NULL AS VARCHAR) AS effective_signal,
-        count(DISTINCT CASE WHEN h.job_id IS NOT NULL
-            THEN concat(h.cluster, '/', h.job_id, '/', h.attempt) END) AS jobs
+        nullif(count(DISTINCT CASE WHEN h.job_id IS NOT NULL
+            THEN concat(h.cluster, '/', h.job_id, '/', h.attempt) END), 0) AS jobs
     FROM held h
     GROUP BY h.held_by
     UNION ALL
     SELECT r.held_by, CAST(NULL AS DOUBLE) AS working_s, CAST(NULL AS DOUBLE) AS other_s,
-        sum(r.gpus * r.elapsed_s) AS observed_s, sum(r.gpus * r.elapsed_s * r.util_ratio) AS busy_s,
-        sum(r.gpus * r.elapsed_s * r.effective_ratio) AS effective_s, r.effective_signal, 0 AS jobs
+        sum(r.gpus * r.elapsed_s) AS observed_s,
+        sum(r.gpus * r.elapsed_s * r.util_ratio) AS busy_s,
+        sum(r.gpus * r.elapsed_s * r.effective_ratio) AS effective_s, r.effective_signal,
+        NULL AS jobs
     FROM read r
     GROUP BY r.held_by, r.effective_signal
 ),
@@ -65,6 +67,8 @@ SELECT coalesce(t.held_by, '(none)') AS held_by, t.held_s / 3600 AS gpu_hours_he
     t.working_s / 3600 AS gpu_hours_working, t.other_s / 3600 AS gpu_hours_other,
     t.observed_s / 3600 AS gpu_hours_observed, t.busy_s / 3600 AS gpu_hours_busy,
     t.effective_s / 3600 AS gpu_hours_effective, t.effective_signal,
-    CASE WHEN t.held_s > 0 THEN least(coalesce(t.observed_s, 0) / t.held_s, 1) END AS coverage_ratio, t.jobs
+    CASE WHEN t.held_s > 0 THEN least(coalesce(t.observed_s, 0) / t.held_s, 1) END
+        AS coverage_ratio,
+    t.jobs
 FROM total t
 ORDER BY gpu_hours_held DESC NULLS LAST, held_by

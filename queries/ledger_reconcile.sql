@@ -7,12 +7,13 @@
 --             gpu_hours_observed_nobody float64 [GPU·h], coverage_ratio float64 [0-1],
 --             jobs int64, jobs_without_samples int64, source text
 -- one row per local day and cluster, clipped exactly to [$from, $until); ordered by day, cluster.
--- installed = held + free + down - excess; excess is what jobs held beyond what is installed and up,
--- 0 where the inventory is right. observed is the time read, of which observed_held is of jobs in the
--- ledger and observed_nobody of none (ledger_unmatched lists them); coverage_ratio is
+-- installed = held + free + down - excess; excess is what jobs held beyond what is installed and
+-- up, 0 where the inventory is right. observed is the time read, of which observed_held is of
+-- jobs in the ledger and observed_nobody of none (ledger_unmatched lists them); coverage_ratio is
 -- observed / installed. source tells how installed is known.
 WITH installed_hour AS (
-    SELECT coalesce(c.cluster, '') AS cluster_key, c.hour_started_at, c.gpus_installed, c.gpus_down,
+    SELECT coalesce(c.cluster, '') AS cluster_key, c.hour_started_at, c.gpus_installed,
+        c.gpus_down,
         c.source, greatest(c.hour_started_at, $from) AS from_at,
         least(c.hour_started_at + INTERVAL '1 hour', $until, as_of()) AS until_at
     FROM capacity_hourly c
@@ -35,7 +36,8 @@ held_bin AS (
 ),
 device_bin AS (
     SELECT coalesce(d.cluster, '') AS cluster_key, d.board_ratio,
-        unnest(split_bins(greatest(d.started_at, $from), least(d.sampled_at, $until), 'day')) AS bin
+        unnest(split_bins(greatest(d.started_at, $from), least(d.sampled_at, $until), 'day'))
+            AS bin
     FROM device_readings d
     WHERE d.started_at < $until AND d.sampled_at > $from
 ),
@@ -47,7 +49,8 @@ device AS (
 ),
 job_bin AS (
     SELECT coalesce(r.job_cluster, r.cluster, '') AS cluster_key, r.job_id, r.attempt, r.gpus,
-        unnest(split_bins(greatest(r.started_at, $from), least(r.sampled_at, $until), 'day')) AS bin
+        unnest(split_bins(greatest(r.started_at, $from), least(r.sampled_at, $until), 'day'))
+            AS bin
     FROM job_readings r
     WHERE r.ledgered AND r.started_at < $until AND r.sampled_at > $from
 ),
@@ -86,7 +89,8 @@ part AS (
     FROM device d
 ),
 day AS (
-    SELECT p.day_started_at, p.cluster_key, max(p.source) AS source, sum(p.installed) AS installed,
+    SELECT p.day_started_at, p.cluster_key, max(p.source) AS source,
+        sum(p.installed) AS installed,
         sum(p.down) AS down, coalesce(sum(p.held), 0) AS held,
         coalesce(sum(p.observed), 0) AS observed, coalesce(sum(p.read), 0) AS read,
         count(p.job_id) FILTER (WHERE p.held IS NOT NULL) AS jobs,
@@ -103,7 +107,8 @@ SELECT d.day_started_at, nullif(d.cluster_key, '') AS cluster, d.installed AS gp
         AS gpu_hours_excess,
     d.observed AS gpu_hours_observed, d.read AS gpu_hours_observed_held,
     greatest(d.observed - d.read, 0) AS gpu_hours_observed_nobody,
-    CASE WHEN d.installed > 0 THEN least(d.observed / d.installed, 1) END AS coverage_ratio, d.jobs,
+    CASE WHEN d.installed > 0 THEN
+        least(d.observed / d.installed, 1) END AS coverage_ratio, d.jobs,
     d.jobs_unread AS jobs_without_samples, d.source
 FROM day d
 ORDER BY d.day_started_at, d.cluster_key

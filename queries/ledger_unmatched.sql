@@ -1,12 +1,13 @@
 -- Jobs in the ledger that no reading saw, and readings that no job in the ledger explains.
 -- parameters: $from timestamp, $until timestamp
--- columns:    kind text, cluster text, job_id text, team text, user text, node text, gpu_uuid text,
---             first_at timestamp, last_at timestamp, gpu_hours float64 [GPU·h],
+-- columns:    kind text, cluster text, job_id text, team text, user text, node text,
+--             gpu_uuid text, first_at timestamp, last_at timestamp, gpu_hours float64 [GPU·h],
 --             gpu_hours_busy float64 [GPU·h]
--- one row per job held in [$from, $until) without any reading (`job without samples`), per job that
--- samples name and the ledger does not (`samples of an unknown job`) and per GPU read while nobody
--- held it (`samples without job`), clipped exactly; ordered by kind, then gpu_hours, most first, then
--- cluster, job, node, GPU. An idle GPU that nobody holds is listed too: its busy hours tell.
+-- one row per job held in [$from, $until) without any reading (`job without samples`), per job
+-- that samples name and the ledger does not (`samples of an unknown job`) and per GPU read while
+-- nobody held it (`samples without job`), clipped exactly; ordered by kind, then gpu_hours, most
+-- first, then cluster, job, node, GPU. An idle GPU that nobody holds is listed too: its busy
+-- hours tell.
 WITH part AS (
     SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id, t.team, t."user", t.node,
         CAST(NULL AS VARCHAR) AS gpu_key, 'held' AS found,
@@ -15,7 +16,8 @@ WITH part AS (
     FROM held_time t
     WHERE t.job_id IS NOT NULL AND t.started_at < $until AND t.ended_at > $from
     UNION ALL
-    SELECT coalesce(r.job_cluster, r.cluster, '') AS cluster_key, r.job_id, r.team, r."user", r.node,
+    SELECT coalesce(r.job_cluster, r.cluster, '') AS cluster_key, r.job_id, r.team, r."user",
+        r.node,
         r.gpu_key,
         CASE WHEN r.job_id IS NULL THEN 'nobody' WHEN r.ledgered THEN 'read' ELSE 'unknown' END
             AS found,
@@ -26,7 +28,8 @@ WITH part AS (
 ),
 timed AS (
     SELECT p.*,
-        p.gpus * (CAST(p.until_at AS BIGINT) - CAST(p.from_at AS BIGINT)) / 3600000.0 AS gpu_hours,
+        p.gpus * (CAST(p.until_at AS BIGINT) - CAST(p.from_at AS BIGINT)) / 3600000.0
+            AS gpu_hours,
         CASE WHEN p.job_id IS NULL THEN p.node END AS by_node,
         CASE WHEN p.job_id IS NULL THEN p.gpu_key END AS by_gpu
     FROM part p
@@ -49,7 +52,8 @@ told AS (
             WHEN s.held > 0 AND s.read = 0 THEN 'job without samples' END AS kind
     FROM summed s
 )
-SELECT t.kind, nullif(t.cluster_key, '') AS cluster, t.job_id, t.team, t."user", t.node, t.gpu_uuid,
+SELECT t.kind, nullif(t.cluster_key, '') AS cluster, t.job_id, t.team, t."user", t.node,
+    t.gpu_uuid,
     t.first_at, t.last_at, t.gpu_hours, t.gpu_hours_busy
 FROM told t
 WHERE t.kind IS NOT NULL

@@ -5,11 +5,11 @@
 --             queue_time_s_max float64 [s], jobs_ended int64, jobs_failed int64,
 --             jobs_cancelled int64, failed_ratio float64 [0-1]
 -- one row per day and fleet, pool, team, user or workload with a job attempt submitted in
--- [$from, $until) that asks for a GPU; ordered by day, then name. Each attempt counts on the day of
--- its submission. Queue time is start minus submission of those that started; jobs_waiting are
+-- [$from, $until) that asks for a GPU; ordered by day, then name. Each attempt counts on the day
+-- of its submission. Queue time is start minus submission of those that started; jobs_waiting are
 -- those that still waited at the store's latest instant. failed_ratio is failed / ended with a
--- known outcome, NULL where none is known; a job that ran out of time or memory failed, a cancelled
--- or preempted one did not.
+-- known outcome, NULL where none is known; a job that ran out of time or memory failed, a
+-- cancelled or preempted one did not.
 WITH asked AS (
     SELECT local_day(j.submitted_at) AS day_started_at,
         CASE $by WHEN 'fleet' THEN 'fleet' WHEN 'pool' THEN coalesce(j."partition", 'default')

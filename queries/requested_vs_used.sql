@@ -1,16 +1,17 @@
--- GPUs asked for, granted and used, by team or job: usage is not allocation, both on their own basis.
+-- GPUs asked for, granted and used, by team or job: usage is not allocation.
 -- parameters: $from timestamp, $until timestamp, $by text = 'team'
 -- columns:    held_by text, jobs int64, gpu_hours_requested float64 [GPU·h],
 --             gpu_hours_held float64 [GPU·h], gpu_hours_observed float64 [GPU·h],
 --             gpu_hours_busy float64 [GPU·h], used_ratio float64 [0-1],
 --             gpus_observed int64, gpus_active int64, coverage_ratio float64 [0-1]
 -- one row per team (or user, project, workload, job) with GPUs held in [$from, $until), clipped
--- exactly; ordered by gpu_hours_held, highest first, then name. Requested counts the GPUs asked for
--- over the time held, those granted where the request is not known. used_ratio is busy / observed.
--- gpus_observed sums the GPUs read over jobs, gpus_active those that reached 0.05 on average: a job
--- of eight GPUs that works on one has 8 and 1. NULL where nothing was read.
+-- exactly; ordered by gpu_hours_held, highest first, then name. Requested counts the GPUs asked
+-- for over the time held, those granted where the request is not known. used_ratio is busy /
+-- observed. gpus_observed sums the GPUs read over jobs, gpus_active those that reached 0.05 on
+-- average: a job of eight GPUs that works on one has 8 and 1. NULL where nothing was read.
 WITH held AS (
-    SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id, coalesce(t.attempt, 0) AS attempt_key,
+    SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id,
+        coalesce(t.attempt, 0) AS attempt_key,
         max(t.team) AS team, max(t."user") AS "user", max(t.project) AS project,
         max(t.workload) AS workload,
         sum(t.gpus * (CAST(least(t.ended_at, $until) AS BIGINT)
@@ -20,7 +21,8 @@ WITH held AS (
     GROUP BY coalesce(t.cluster, ''), t.job_id, coalesce(t.attempt, 0)
 ),
 asked AS (
-    SELECT coalesce(j.cluster, '') AS cluster_key, j.job_id, coalesce(j.attempt, 0) AS attempt_key,
+    SELECT coalesce(j.cluster, '') AS cluster_key, j.job_id,
+        coalesce(j.attempt, 0) AS attempt_key,
         max(j.gpus_requested / nullif(j.gpus_allocated, 0)) AS asked_ratio
     FROM jobs j
     GROUP BY coalesce(j.cluster, ''), j.job_id, coalesce(j.attempt, 0)
@@ -38,7 +40,8 @@ by_gpu AS (
     GROUP BY coalesce(r.job_cluster, ''), r.job_id, coalesce(r.attempt, 0), r.gpu_key, r.mig
 ),
 by_job AS (
-    SELECT g.cluster_key, g.job_id, g.attempt_key, sum(g.observed_s) AS observed_s, sum(g.busy_s) AS busy_s,
+    SELECT g.cluster_key, g.job_id, g.attempt_key, sum(g.observed_s) AS observed_s,
+        sum(g.busy_s) AS busy_s,
         count(*) AS gpus_observed,
         count(*) FILTER (WHERE g.busy_s >= 0.05 * g.observed_s) AS gpus_active
     FROM by_gpu g
@@ -62,7 +65,8 @@ SELECT coalesce(j.held_by, '(none)') AS held_by, count(*) AS jobs,
     sum(j.observed_s) / 3600 AS gpu_hours_observed, sum(j.busy_s) / 3600 AS gpu_hours_busy,
     sum(j.busy_s) / nullif(sum(j.observed_s), 0) AS used_ratio,
     sum(j.gpus_observed) AS gpus_observed, sum(j.gpus_active) AS gpus_active,
-    CASE WHEN sum(j.held_s) > 0 THEN least(coalesce(sum(j.observed_s), 0) / sum(j.held_s), 1) END AS coverage_ratio
+    CASE WHEN sum(j.held_s) > 0 THEN
+        least(coalesce(sum(j.observed_s), 0) / sum(j.held_s), 1) END AS coverage_ratio
 FROM joined j
 GROUP BY j.held_by
 ORDER BY gpu_hours_held DESC, held_by

@@ -6,8 +6,8 @@
 --             gpu_hours_busy float64 [GPU·h], coverage_ratio float64 [0-1]
 -- one row per bin in [$from, $until) in which a GPU was expected to report; $step
 -- is hour, day, week or month of local time; ordered by bin. Means are weighted by time and by
--- the part of the board that a slice is; power_w is that of a GPU. A bin without a reading is NULL
--- with coverage 0: coverage_ratio is observed / expected.
+-- the part of the board that a slice is; power_w is that of a GPU. A bin without a reading is
+-- NULL with coverage 0: coverage_ratio is observed / expected.
 WITH placed AS (
     SELECT 
         CASE WHEN p.mig IS NOT NULL THEN 1.0 / count(p.mig) OVER (PARTITION BY p.gpu_key)
@@ -29,7 +29,8 @@ expected AS (
 read_bin AS (
     SELECT r.board_ratio, r.util_ratio, r.effective_ratio, r.mem_used_bytes,
         r.mem_total_bytes, r.power_w,
-        unnest(split_bins(greatest(r.started_at, $from), least(r.sampled_at, $until), $step)) AS bin
+        unnest(split_bins(greatest(r.started_at, $from), least(r.sampled_at, $until), $step))
+            AS bin
     FROM device_readings r
     WHERE r.started_at < $until AND r.sampled_at > $from
 ),
@@ -48,8 +49,8 @@ observed AS (
         sum(r.board_s * r.effective_ratio) AS effective_s,
         sum(r.used_bytes * r.elapsed_s) / nullif(sum(r.total_bytes * r.elapsed_s), 0)
             AS mem_used_ratio,
-        sum(r.power_w * r.board_s) / nullif(sum(r.board_s) FILTER (WHERE r.power_w IS NOT NULL), 0)
-            AS power_w
+        sum(r.power_w * r.board_s)
+            / nullif(sum(r.board_s) FILTER (WHERE r.power_w IS NOT NULL), 0) AS power_w
     FROM read r
     GROUP BY r.bin_started_at
 )
@@ -57,7 +58,8 @@ SELECT e.bin_started_at, o.busy_s / nullif(o.observed_s, 0) AS util_ratio,
     o.effective_s / nullif(o.observed_s, 0) AS effective_ratio, o.mem_used_ratio, o.power_w,
     e.expected_s / 3600 AS gpu_hours_expected, o.observed_s / 3600 AS gpu_hours_observed,
     o.busy_s / 3600 AS gpu_hours_busy,
-    CASE WHEN e.expected_s > 0 THEN least(coalesce(o.observed_s, 0) / e.expected_s, 1) END AS coverage_ratio
+    CASE WHEN e.expected_s > 0 THEN
+        least(coalesce(o.observed_s, 0) / e.expected_s, 1) END AS coverage_ratio
 FROM expected e
 LEFT JOIN observed o
     ON o.bin_started_at = e.bin_started_at

@@ -6,10 +6,10 @@
 --             gpu_hours_held float64 [GPU·h], gpu_hours_observed float64 [GPU·h],
 --             gpu_hours_busy float64 [GPU·h], coverage_ratio float64 [0-1]
 -- one row per bin and job with GPUs held or read in [$from, $until), clipped exactly; $step is
--- hour, day, week or month of local time; ordered by bin, cluster, job. Means are weighted by time and by the
--- part of the board that was the job's; power_w is that of a GPU. Where nothing was read they are
--- NULL with coverage 0: coverage_ratio is observed / held. $job picks one job; empty means
--- all.
+-- hour, day, week or month of local time; ordered by bin, cluster, job. Means are weighted by
+-- time and by the part of the board that was the job's; power_w is that of a GPU. Where nothing
+-- was read they are NULL with coverage 0: coverage_ratio is observed / held. $job picks one job;
+-- empty means all.
 WITH held AS (
     SELECT t.cluster AS cluster, t.job_id AS job_id, t.gpus,
         greatest(t.started_at, $from) AS from_at, least(t.ended_at, $until) AS until_at
@@ -22,21 +22,25 @@ held_bin AS (
     FROM held h
 ),
 read AS (
-    SELECT coalesce(r.job_cluster, r.cluster) AS cluster, r.job_id AS job_id, r.gpus, r.util_ratio, r.effective_ratio,
+    SELECT coalesce(r.job_cluster, r.cluster) AS cluster, r.job_id AS job_id, r.gpus,
+        r.util_ratio, r.effective_ratio,
         CASE WHEN r.mem_total_bytes IS NOT NULL THEN r.mem_used_bytes END AS used_bytes,
         CASE WHEN r.mem_used_bytes IS NOT NULL THEN r.mem_total_bytes END AS total_bytes,
-        r.power_w, greatest(r.started_at, $from) AS from_at, least(r.sampled_at, $until) AS until_at
+        r.power_w, greatest(r.started_at, $from) AS from_at,
+        least(r.sampled_at, $until) AS until_at
     FROM job_readings r
     WHERE r.started_at < $until AND r.sampled_at > $from AND r.job_id IS NOT NULL
         AND ($job = '' OR r.job_id = $job)
 ),
 read_bin AS (
-    SELECT r.cluster, r.job_id, r.gpus, r.util_ratio, r.effective_ratio, r.used_bytes, r.total_bytes, r.power_w,
+    SELECT r.cluster, r.job_id, r.gpus, r.util_ratio, r.effective_ratio, r.used_bytes,
+        r.total_bytes, r.power_w,
         unnest(split_bins(r.from_at, r.until_at, $step)) AS bin
     FROM read r
 ),
 observed AS (
-    SELECT r.cluster, r.job_id, r.bin['bin_started_at'] AS bin_started_at, r.bin['elapsed_s'] AS elapsed_s,
+    SELECT r.cluster, r.job_id, r.bin['bin_started_at'] AS bin_started_at,
+        r.bin['elapsed_s'] AS elapsed_s,
         r.gpus * r.bin['elapsed_s'] AS gpu_s, r.util_ratio, r.effective_ratio, r.used_bytes,
         r.total_bytes, r.power_w
     FROM read_bin r
@@ -60,13 +64,15 @@ part AS (
     FROM observed o
     GROUP BY o.bin_started_at, o.cluster, o.job_id
 )
-SELECT p.bin_started_at, p.cluster, p.job_id, sum(p.busy_s) / nullif(sum(p.observed_s), 0) AS util_ratio,
+SELECT p.bin_started_at, p.cluster, p.job_id,
+    sum(p.busy_s) / nullif(sum(p.observed_s), 0) AS util_ratio,
     sum(p.effective_s) / nullif(sum(p.observed_s), 0) AS effective_ratio,
     sum(p.used_byte_s) / nullif(sum(p.total_byte_s), 0) AS mem_used_ratio,
     sum(p.spent_j) / nullif(sum(p.powered_s), 0) AS power_w,
     sum(p.held_s) / 3600 AS gpu_hours_held, sum(p.observed_s) / 3600 AS gpu_hours_observed,
     sum(p.busy_s) / 3600 AS gpu_hours_busy,
-    CASE WHEN sum(p.held_s) > 0 THEN least(coalesce(sum(p.observed_s), 0) / sum(p.held_s), 1) END AS coverage_ratio
+    CASE WHEN sum(p.held_s) > 0 THEN
+        least(coalesce(sum(p.observed_s), 0) / sum(p.held_s), 1) END AS coverage_ratio
 FROM part p
 GROUP BY p.bin_started_at, p.cluster, p.job_id
 ORDER BY p.bin_started_at, cluster, job_id

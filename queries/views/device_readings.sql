@@ -1,17 +1,17 @@
 -- Readings as the ledger counts them: the stretch each stands for, the part of the board it speaks
 -- of, how busy and how effective it was, and the board's power counted once.
--- columns: sampled_at timestamp, started_at timestamp, period_s float64 [s], cluster text, node text,
---          gpu int16, gpu_uuid text, mig int16, gpu_key text, gpu_model text, job_id text,
---          board_ratio float64 [0-1], util_ratio float64 [0-1], effective_ratio float64 [0-1],
---          effective_signal text, mem_used_bytes int64 [B], mem_total_bytes int64 [B],
---          power_w float64 [W], power_source text
--- one row per reading. util_ratio is utilisation, else SM activity where a slice has no utilisation;
--- a board at 100 % with no memory in use at idle power is at 0. effective_ratio is the best signal
--- read: `activity` (the higher of tensor and SM activity), `power` (utilisation x power above idle
--- over the board's span), `utilisation`. board_ratio: slices of one board share it by their memory,
--- else evenly, and the board's own reading beside them counts for no time. power_w is the board's
--- mean power since its last reading where the energy counter tells it (`counter`), else the power
--- read (`power`).
+-- columns: sampled_at timestamp, started_at timestamp, period_s float64 [s], cluster text,
+--          node text, gpu int16, gpu_uuid text, mig int16, gpu_key text, gpu_model text,
+--          job_id text, board_ratio float64 [0-1], util_ratio float64 [0-1],
+--          effective_ratio float64 [0-1], effective_signal text, mem_used_bytes int64 [B],
+--          mem_total_bytes int64 [B], power_w float64 [W], power_source text
+-- one row per reading. util_ratio is utilisation, else SM activity where a slice has no
+-- utilisation; a board at 100 % with no memory in use at idle power is at 0. effective_ratio is
+-- the best signal read: `activity` (the higher of tensor and SM activity), `power` (utilisation
+-- x power above idle over the board's span), `utilisation`. board_ratio: slices of one board
+-- share it by their memory, else evenly, and the board's own reading beside them counts for no
+-- time. power_w is the board's mean power since its last reading where the energy counter tells
+-- it (`counter`), else the power read (`power`).
 WITH idle_power AS (
     SELECT s.gpu_model, min(s.power_w) AS idle_power_w
     FROM samples s

@@ -2,9 +2,9 @@
 -- columns: every column of device_readings with job_id the one job's, attempt int32,
 --          shared boolean, gpus float64, user text, team text, project text, workload text,
 --          partition text, job_cluster text, ledgered boolean
--- one row per reading and job; one with job_id NULL where nobody held the GPU. gpus is the part of
--- one board that the job had, so the parts of jobs on a board never sum to more than 1. ledgered
--- tells whether the jobs table knows the job.
+-- one row per reading and job; one with job_id NULL where nobody held the GPU. gpus is the part
+-- of one board that the job had, so the parts of jobs on a board never sum to more than 1.
+-- ledgered tells whether the jobs table knows the job.
 WITH shared AS (
     SELECT d.*,
         unnest(job_shares(d.job_id, d.cluster, d.node, d.gpu, d.gpu_uuid, d.mig, d.sampled_at))
@@ -24,7 +24,8 @@ split AS (
         s.power_w, s.power_source
     FROM shared s
 )
-SELECT r.*, j."user", j.team, j.project, j.workload, coalesce(j."partition", 'default') AS "partition",
+SELECT r.*, j."user", j.team, j.project, j.workload,
+    coalesce(j."partition", 'default') AS "partition",
     j.cluster AS job_cluster, j.job_id IS NOT NULL AS ledgered
 FROM split r
 LEFT JOIN jobs j

@@ -7,11 +7,12 @@
 --          gpu_hours_effective float64 [GPU·h], util_ratio float64 [0-1],
 --          mem_used_bytes_max int64 [B], energy_kwh float64 [kWh], gpus_observed int64,
 --          shared boolean, ledgered boolean, coverage_ratio float64 [0-1]
--- one row per attempt that held a GPU or was read on one; ledgered is false where only samples name
--- the job. Measurements are NULL where nothing was read. energy_kwh is that of the boards, for the
--- time read. shared tells that another job held a GPU with it at some time.
+-- one row per attempt that held a GPU or was read on one; ledgered is false where only samples
+-- name the job. Measurements are NULL where nothing was read. energy_kwh is that of the boards,
+-- for the time read. shared tells that another job held a GPU with it at some time.
 WITH held AS (
-    SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id, coalesce(t.attempt, 0) AS attempt_key,
+    SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id,
+        coalesce(t.attempt, 0) AS attempt_key,
         sum(t.gpus * (CAST(t.ended_at AS BIGINT) - CAST(t.started_at AS BIGINT))) / 3600000.0
             AS gpu_hours_held
     FROM held_time t
@@ -22,7 +23,8 @@ read AS (
     SELECT coalesce(r.job_cluster, r.cluster, '') AS cluster_key, r.job_id,
         coalesce(r.attempt, 0) AS attempt_key, r.ledgered,
         concat(r.gpu_key, '/', coalesce(CAST(r.mig AS VARCHAR), '')) AS device,
-        r.gpus * r.period_s AS gpu_s, r.util_ratio, r.effective_ratio, r.mem_used_bytes, r.power_w,
+        r.gpus * r.period_s AS gpu_s, r.util_ratio, r.effective_ratio, r.mem_used_bytes,
+        r.power_w,
         r.shared
     FROM job_readings r
     WHERE r.job_id IS NOT NULL
@@ -48,14 +50,17 @@ seen AS (
     FULL JOIN observed o
         ON o.job_id = h.job_id AND o.attempt_key = h.attempt_key AND o.cluster_key = h.cluster_key
 )
-SELECT nullif(s.cluster_key, '') AS cluster, s.job_id, coalesce(j.attempt, s.attempt_key) AS attempt,
+SELECT nullif(s.cluster_key, '') AS cluster, s.job_id,
+    coalesce(j.attempt, s.attempt_key) AS attempt,
     j."user", j.team, j.project, j.workload, coalesce(j."partition", 'default') AS "partition",
     j.state, j.submitted_at, j.started_at, j.ended_at,
     (CAST(j.started_at AS BIGINT) - CAST(j.submitted_at AS BIGINT)) / 1000.0 AS queue_time_s,
     j.gpus_requested, j.gpus_allocated, s.gpu_hours_held, s.gpu_hours_observed, s.gpu_hours_busy,
     s.gpu_hours_effective, s.gpu_hours_busy / nullif(s.gpu_hours_observed, 0) AS util_ratio,
-    s.mem_used_bytes_max, s.energy_kwh, s.gpus_observed, s.shared, j.job_id IS NOT NULL AS ledgered,
-    CASE WHEN s.gpu_hours_held > 0 THEN least(coalesce(s.gpu_hours_observed, 0) / s.gpu_hours_held, 1) END AS coverage_ratio
+    s.mem_used_bytes_max, s.energy_kwh, s.gpus_observed, s.shared,
+    j.job_id IS NOT NULL AS ledgered,
+    CASE WHEN s.gpu_hours_held > 0 THEN
+        least(coalesce(s.gpu_hours_observed, 0) / s.gpu_hours_held, 1) END AS coverage_ratio
 FROM seen s
 LEFT JOIN jobs j
     ON j.job_id = s.job_id AND coalesce(j.attempt, 0) = s.attempt_key

@@ -2,8 +2,8 @@
 -- columns: hour_started_at timestamp, cluster text, partition text, team text,
 --          jobs_submitted int64, jobs_started int64, jobs_ended int64, jobs_failed int64,
 --          jobs_waiting float64, gpus_waiting float64
--- one row per hour, pool and team with any. jobs_waiting and gpus_waiting are means over the hour;
--- jobs that ask for no GPU are left out.
+-- one row per hour, pool and team with any. jobs_waiting and gpus_waiting are means over the
+-- hour; jobs that ask for no GPU are left out.
 WITH asked AS (
     SELECT j.cluster, coalesce(j."partition", 'default') AS pool, j.team, j.submitted_at,
         j.started_at, j.ended_at, upper(j.state) AS state,
@@ -47,7 +47,8 @@ part AS (
     GROUP BY w.bin['bin_started_at'], w.cluster, w.pool, w.team
 )
 SELECT p.hour_started_at, p.cluster, p.pool AS "partition", p.team,
-    sum(p.submitted) AS jobs_submitted, sum(p.started) AS jobs_started, sum(p.ended) AS jobs_ended,
+    sum(p.submitted) AS jobs_submitted, sum(p.started) AS jobs_started,
+    sum(p.ended) AS jobs_ended,
     sum(p.failed) AS jobs_failed, sum(p.job_s) / 3600 AS jobs_waiting,
     sum(p.gpu_s) / 3600 AS gpus_waiting
 FROM part p

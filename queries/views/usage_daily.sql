@@ -11,7 +11,8 @@ WITH held_bin AS (
     FROM held_time t
 ),
 read_bin AS (
-    SELECT r.cluster, r.job_cluster, r."partition", r.team, r."user", r.project, r.workload, r.gpus,
+    SELECT r.cluster, r.job_cluster, r."partition", r.team, r."user", r.project, r.workload,
+        r.gpus,
         r.util_ratio, r.effective_ratio,
         unnest(split_bins(r.started_at, r.sampled_at, 'day')) AS bin
     FROM job_readings r
@@ -24,7 +25,8 @@ part AS (
         CAST(NULL AS DOUBLE) AS effective_s
     FROM held_bin h
     UNION ALL
-    SELECT r.bin['bin_started_at'] AS day_started_at, coalesce(r.job_cluster, r.cluster) AS cluster,
+    SELECT r.bin['bin_started_at'] AS day_started_at,
+        coalesce(r.job_cluster, r.cluster) AS cluster,
         r."partition", r.team, r."user", r.project, r.workload, CAST(NULL AS DOUBLE) AS held_s,
         r.gpus * r.bin['elapsed_s'] AS observed_s,
         r.gpus * r.bin['elapsed_s'] * r.util_ratio AS busy_s,
@@ -34,6 +36,7 @@ part AS (
 SELECT p.day_started_at, p.cluster, p."partition", p.team, p."user", p.project, p.workload,
     sum(p.held_s) / 3600 AS gpu_hours_held, sum(p.observed_s) / 3600 AS gpu_hours_observed,
     sum(p.busy_s) / 3600 AS gpu_hours_busy, sum(p.effective_s) / 3600 AS gpu_hours_effective,
-    CASE WHEN sum(p.held_s) > 0 THEN least(coalesce(sum(p.observed_s), 0) / sum(p.held_s), 1) END AS coverage_ratio
+    CASE WHEN sum(p.held_s) > 0 THEN
+        least(coalesce(sum(p.observed_s), 0) / sum(p.held_s), 1) END AS coverage_ratio
 FROM part p
 GROUP BY p.day_started_at, p.cluster, p."partition", p.team, p."user", p.project, p.workload
