@@ -1,12 +1,12 @@
--- GPU-hours held while idle, by team and user, and what they are worth.
+-- GPU-hours held while idle, by team, user and pool, and what they are worth.
 -- parameters: $from timestamp, $until timestamp, $idle_util_ratio float64 = 0.05,
 --             $sustained_s float64 = 600
--- columns:    team text, user text, gpu_hours_held float64 [GPU·h],
+-- columns:    team text, user text, partition text, gpu_hours_held float64 [GPU·h],
 --             gpu_hours_observed float64 [GPU·h], gpu_hours_idle float64 [GPU·h],
 --             idle_ratio float64 [0-1], coverage_ratio float64 [0-1],
 --             cost_idle float64 [currency], jobs_idle int64
--- one row per team and user with GPUs held in [$from, $until); ordered by gpu_hours_idle, most
--- first, then team and user. Idle: activity below $idle_util_ratio for $sustained_s seconds or more
+-- one row per team, user and pool with GPUs held in [$from, $until); ordered by gpu_hours_idle, most
+-- first, then team, user and pool. Idle: activity below $idle_util_ratio for $sustained_s seconds or more
 -- at a stretch. idle_ratio is idle / observed, coverage_ratio observed / held; both, and the idle
 -- hours, are NULL where nothing was observed. cost_idle is NULL where a GPU has no price: the
 -- inventory's, else the configured one, by the hour or written off over 730.5 hours a month.
@@ -71,7 +71,7 @@ by_job AS (
     GROUP BY p.cluster, p.job_id, p.attempt
 ),
 held AS (
-    SELECT h.cluster, h.job_id, h.attempt, h.team, h."user",
+    SELECT h.cluster, h.job_id, h.attempt, h.team, h."user", h."partition",
         sum(
             (date_part('epoch', least(h.ended_at, $until))
                 - date_part('epoch', greatest(h.started_at, $from))) / 3600
@@ -79,17 +79,18 @@ held AS (
         ) AS gpu_hours_held
     FROM holdings h
     WHERE h.started_at < $until AND h.ended_at > $from
-    GROUP BY h.cluster, h.job_id, h.attempt, h.team, h."user"
+    GROUP BY h.cluster, h.job_id, h.attempt, h.team, h."user", h."partition"
 ),
 joined AS (
-    SELECT h.team, h."user", h.gpu_hours_held, b.gpu_hours_observed, b.gpu_hours_idle, b.cost_idle
+    SELECT h.team, h."user", h."partition", h.gpu_hours_held, b.gpu_hours_observed, b.gpu_hours_idle, b.cost_idle
     FROM held h
     LEFT JOIN by_job b
         ON b.job_id = h.job_id
         AND (b.cluster IS NOT DISTINCT FROM h.cluster)
         AND (b.attempt IS NOT DISTINCT FROM h.attempt)
     UNION ALL
-    SELECT j.team, j."user", CAST(NULL AS DOUBLE) AS gpu_hours_held,
+    SELECT j.team, j."user", coalesce(j."partition", 'default') AS "partition",
+        CAST(NULL AS DOUBLE) AS gpu_hours_held,
         b.gpu_hours_observed, b.gpu_hours_idle, b.cost_idle
     FROM by_job b
     LEFT JOIN jobs j
@@ -103,7 +104,7 @@ joined AS (
     )
 )
 SELECT
-    j.team, j."user",
+    j.team, j."user", j."partition",
     sum(j.gpu_hours_held) AS gpu_hours_held,
     sum(j.gpu_hours_observed) AS gpu_hours_observed,
     sum(j.gpu_hours_idle) AS gpu_hours_idle,
@@ -113,5 +114,5 @@ SELECT
         THEN sum(j.cost_idle) END AS cost_idle,
     count(*) FILTER (WHERE j.gpu_hours_idle > 0) AS jobs_idle
 FROM joined j
-GROUP BY j.team, j."user"
-ORDER BY gpu_hours_idle DESC NULLS LAST, j.team, j."user"
+GROUP BY j.team, j."user", j."partition"
+ORDER BY gpu_hours_idle DESC NULLS LAST, j.team, j."user", j."partition"

@@ -1,17 +1,20 @@
--- Queue time and failures of the GPU jobs submitted on each local day.
--- parameters: $from timestamp, $until timestamp, $by text = 'fleet'
+-- Queue time and failures of the GPU jobs submitted on each local day, or over the asked time.
+-- parameters: $from timestamp, $until timestamp, $by text = 'fleet',
+--             $per text = 'day'
 -- columns:    day_started_at timestamp, asked_by text, jobs_submitted int64, jobs_started int64,
 --             jobs_waiting int64, queue_time_s_p50 float64 [s], queue_time_s_p90 float64 [s],
 --             queue_time_s_max float64 [s], jobs_ended int64, jobs_failed int64,
 --             jobs_cancelled int64, failed_ratio float64 [0-1]
--- one row per day and fleet, pool, team, user or workload with a job attempt submitted in
+-- one row per day ($per: hour, day, week, month, or all for the asked time) and fleet, pool, team, user or workload with a job attempt submitted in
 -- [$from, $until) that asks for a GPU; ordered by day, then name. Each attempt counts on the day
 -- of its submission. Queue time is start minus submission of those that started; jobs_waiting are
 -- those that still waited at the store's latest instant. failed_ratio is failed / ended with a
 -- known outcome, NULL where none is known; a job that ran out of time or memory failed, a
 -- cancelled or preempted one did not.
 WITH asked AS (
-    SELECT local_day(j.submitted_at) AS day_started_at,
+    SELECT CASE WHEN $per = 'all' THEN $from
+            ELSE local_bin(CASE WHEN $per = 'all' THEN 'day' ELSE $per END, j.submitted_at)
+        END AS day_started_at,
         CASE $by WHEN 'fleet' THEN 'fleet' WHEN 'pool' THEN coalesce(j."partition", 'default')
             WHEN 'team' THEN j.team WHEN 'user' THEN j."user" WHEN 'workload' THEN j.workload
         END AS asked_by,

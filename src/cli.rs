@@ -5,7 +5,13 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand};
 
-use crate::report::{Format, Language};
+mod ask;
+mod outlook;
+
+pub use ask::{
+    BaselineArgs, ExportArgs, ExportFormat, HealthArgs, OutputFormat, QueryArgs, SqlArgs, TableArgs,
+};
+pub use outlook::{ForecastArgs, PlanArgs, ReportArgs, ScaleArgs, SplitBy};
 
 /// Time-series analytics and forecasting for fleets of GPUs.
 #[derive(Debug, Parser)]
@@ -29,9 +35,12 @@ pub struct Cli {
     /// Configuration file; `loadline.toml` is read when it is there.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Instant that counts as now (RFC 3339); by default the latest one in the store.
+    /// Instant or local date that counts as now; by default the latest instant in the store.
     #[arg(long, global = true, value_name = "INSTANT")]
-    pub now: Option<DateTime<Utc>>,
+    pub now: Option<String>,
+    /// Folder of questions of your own (`NAME.sql`), beside or instead of those that come along.
+    #[arg(long, global = true, value_name = "DIR", env = "LOADLINE_QUERIES")]
+    pub queries: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -50,52 +59,20 @@ pub enum Command {
     Sql(SqlArgs),
     /// Run a named question, or list them.
     Query(QueryArgs),
+    /// Write the answer of a question or a query as files that BI tools read.
+    Export(ExportArgs),
+    /// What is usual for each workload and GPU model, in working and in other hours.
+    Baseline(BaselineArgs),
+    /// Judge jobs against the baselines, in words and numbers.
+    Health(HealthArgs),
     /// Quantiles of demand, beside the seasonal-naive benchmark.
     Forecast(ForecastArgs),
     /// When demand meets capacity, how many GPUs by when, and what could be had back first.
     Plan(PlanArgs),
+    /// GPUs that should be on in each of the next hours.
+    Scale(ScaleArgs),
     /// One page that answers: how much is used, by whom, is it healthy, what to do.
     Report(ReportArgs),
-}
-
-/// Form of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum OutputFormat {
-    /// Aligned columns for people.
-    #[default]
-    Table,
-    /// Comma-separated values with a header.
-    Csv,
-    /// One JSON array.
-    Json,
-    /// One JSON object a line.
-    Ndjson,
-    /// Parquet.
-    Parquet,
-    /// Arrow IPC file.
-    Arrow,
-}
-
-/// How a result is shown.
-#[derive(Debug, Args, Clone)]
-pub struct TableArgs {
-    /// Form of the result.
-    #[arg(long, short, value_enum, default_value_t)]
-    pub format: OutputFormat,
-    /// The same as `--format json`.
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
-    /// Write to this file instead of the terminal.
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-impl TableArgs {
-    /// The form asked for.
-    #[must_use]
-    pub fn form(&self) -> OutputFormat {
-        if self.json { OutputFormat::Json } else { self.format }
-    }
 }
 
 /// Options of `demo`.
@@ -123,6 +100,9 @@ pub struct DemoArgs {
     /// Only write the fleet's files; import nothing.
     #[arg(long)]
     pub files_only: bool,
+    /// Only write the small fleet that notebooks read into this folder.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["files_only", "gpus", "weeks", "seed", "interval"])]
+    pub notebooks_data: Option<PathBuf>,
 }
 
 /// Options of `init`.
@@ -203,117 +183,4 @@ pub enum ImportFormat {
     Allocations,
     /// GPUs held, waiting and installed.
     GpuCounts,
-}
-
-/// Options of `sql`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  loadline sql \"SELECT team, sum(gpus_held) FROM demand_hourly GROUP BY team\"\n  loadline sql --format csv -o busy.csv \"SELECT ...\"\n  loadline sql            # a shell: \\d lists tables, \\q leaves"
-)]
-pub struct SqlArgs {
-    /// Query; a shell without one.
-    pub query: Option<String>,
-    /// How the result is shown.
-    #[command(flatten)]
-    pub table: TableArgs,
-}
-
-/// Options of `query`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  loadline query\n  loadline query gpu_hours --param by=team --param per=month"
-)]
-pub struct QueryArgs {
-    /// Name of the question; all are listed without one.
-    pub name: Option<String>,
-    /// Value of a parameter.
-    #[arg(long = "param", short, value_name = "NAME=VALUE")]
-    pub params: Vec<String>,
-    /// How the result is shown.
-    #[command(flatten)]
-    pub table: TableArgs,
-}
-
-/// What a forecast is split by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum SplitBy {
-    /// A series for each team.
-    Team,
-    /// A series for each pool (partition).
-    Pool,
-    /// A series for each workload type.
-    Workload,
-}
-
-impl SplitBy {
-    /// Column of `demand_hourly`.
-    #[must_use]
-    pub const fn column(self) -> &'static str {
-        match self {
-            Self::Team => "team",
-            Self::Pool => "partition",
-            Self::Workload => "workload",
-        }
-    }
-}
-
-/// Options of `forecast`.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  loadline forecast --by team --horizon 7d  --json")]
-pub struct ForecastArgs {
-    /// One series for each of these; the whole fleet without it.
-    #[arg(long, value_enum)]
-    pub by: Option<SplitBy>,
-    /// How far ahead, such as `24h` or `7d`.
-    #[arg(long, default_value = "7d", value_parser = crate::elapsed::parse)]
-    pub horizon: i64,
-    /// How the result is shown.
-    #[command(flatten)]
-    pub table: TableArgs,
-}
-
-/// Options of `plan`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  loadline plan --quantile 0.95 --lead-time-days 60 --growth 0.2"
-)]
-pub struct PlanArgs {
-    /// Demand must stay below capacity with this probability.
-    #[arg(long, default_value_t = 0.9)]
-    pub quantile: f64,
-    /// Days from ordering GPUs to their being allocatable.
-    #[arg(long, default_value_t = 60)]
-    pub lead_time_days: u32,
-    /// What if: GPUs added now.
-    #[arg(long, default_value_t = 0.0)]
-    pub add_gpus: f64,
-    /// What if: demand grows by this share a year on top of the trend seen.
-    #[arg(long, default_value_t = 0.0)]
-    pub growth: f64,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Options of `report`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  loadline report --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --lang zh -o january.html"
-)]
-pub struct ReportArgs {
-    /// Start, inclusive; by default the start of the store.
-    #[arg(long, value_name = "INSTANT")]
-    pub from: Option<DateTime<Utc>>,
-    /// End, exclusive; by default the end of the store.
-    #[arg(long, value_name = "INSTANT")]
-    pub to: Option<DateTime<Utc>>,
-    /// Language.
-    #[arg(long, value_enum, default_value_t)]
-    pub lang: Language,
-    /// Form.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
-    /// File to write; by default report.html, report.md or report.json. `-` is standard output.
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
 }

@@ -2,13 +2,17 @@
 
 mod ask;
 mod demo;
+mod export;
 mod import;
+mod judge;
 mod outlook;
 mod print;
 mod report;
+mod row;
 mod shell;
 
-use loadline_engine::Session;
+use chrono::{DateTime, Utc};
+use loadline_engine::{NamedQuery, Session, query};
 use loadline_ingest::Store;
 
 use crate::cli::{Cli, Command};
@@ -20,15 +24,20 @@ use crate::failure::Failure;
 /// # Errors
 /// Whatever went wrong, ready to be shown.
 pub async fn run(cli: Cli) -> Result<(), Failure> {
-    let context = Context { store: cli.store, config: cli.config, now: cli.now };
+    let context =
+        Context { store: cli.store, config: cli.config, now: cli.now, queries: cli.queries };
     match cli.command {
         Command::Demo(args) => demo::run(&args).await,
         Command::Init(args) => init(&args),
         Command::Import(args) => import::run(&context, &args).await,
         Command::Sql(args) => ask::sql(&context, &args).await,
         Command::Query(args) => ask::query(&context, &args).await,
-        Command::Forecast(args) => outlook::forecast(&context, &args).await,
-        Command::Plan(args) => outlook::plan(&context, &args).await,
+        Command::Export(args) => export::run(&context, &args).await,
+        Command::Baseline(args) => judge::baseline(&context, &args).await,
+        Command::Health(args) => judge::health(&context, &args).await,
+        Command::Forecast(args) => outlook::forecast::run(&context, &args).await,
+        Command::Plan(args) => outlook::plan::run(&context, &args).await,
+        Command::Scale(args) => outlook::scale::run(&context, &args).await,
         Command::Report(args) => report::run(&context, &args).await,
     }
 }
@@ -37,7 +46,8 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
 struct Context {
     store: String,
     config: Option<std::path::PathBuf>,
-    now: Option<chrono::DateTime<chrono::Utc>>,
+    now: Option<String>,
+    queries: Option<std::path::PathBuf>,
 }
 
 impl Context {
@@ -49,9 +59,51 @@ impl Context {
         Config::read(self.config.as_deref())
     }
 
+    /// A session over a store that holds something.
     async fn session(&self) -> Result<Session, Failure> {
-        Ok(Session::open(&self.store()?, &self.config()?.engine(), self.now).await?)
+        let (store, config) = (self.store()?, self.config()?);
+        let now = self.now.as_deref().map(|text| instant("--now", text, &config)).transpose()?;
+        if store.tables().await?.is_empty() {
+            return Err(Failure::new(format!("the store at `{}` holds nothing yet", self.store))
+                .hint(
+                    "`loadline import` fills it, --store names another, `loadline demo` makes one",
+                ));
+        }
+        Ok(Session::open(&store, &config.engine(), now).await?)
     }
+
+    /// Named questions: those of the folder that was named, and the program's own.
+    fn questions(&self) -> Result<Vec<NamedQuery>, Failure> {
+        Ok(match &self.queries {
+            Some(folder) => query::queries_with(folder)?,
+            None => query::queries()?,
+        })
+    }
+}
+
+/// The instant that an option names.
+fn instant(option: &str, text: &str, config: &Config) -> Result<DateTime<Utc>, Failure> {
+    let read = config.calendar.instant(text);
+    read.map_err(|reason| {
+        Failure::usage(format!("cannot use `{text}` for {option}")).detail(reason)
+    })
+}
+
+/// The period that `--from` and `--to` name; each end of the store where one is not given.
+fn period(
+    session: &Session,
+    config: &Config,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Result<(DateTime<Utc>, DateTime<Utc>), Failure> {
+    let span = session.span();
+    let from = from.map_or(Ok(span.0), |text| instant("--from", text, config))?;
+    let until = to.map_or(Ok(span.1), |text| instant("--to", text, config))?;
+    if from >= until {
+        return Err(Failure::usage(format!("the period from {from} to {until} is empty"))
+            .detail(format!("the store holds {} to {}", span.0, span.1)));
+    }
+    Ok((from, until))
 }
 
 fn init(args: &crate::cli::InitArgs) -> Result<(), Failure> {

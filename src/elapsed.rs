@@ -22,9 +22,21 @@ pub fn parse(text: &str) -> Result<i64, String> {
     }
 }
 
+/// Seconds of a step of a forecast: whole hours that divide a day.
+///
+/// # Errors
+/// A text that [`parse`] refuses, or another length.
+pub fn parse_step(text: &str) -> Result<u32, String> {
+    let seconds = parse(text)?;
+    match u32::try_from(seconds) {
+        Ok(step) if step % 3_600 == 0 && 86_400 % step == 0 => Ok(step),
+        _ => Err(format!("`{text}` is no step: must be 1h, 2h, 3h, 4h, 6h, 8h, 12h or 1d")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, parse_step};
 
     #[test]
     fn reads_what_people_type_and_refuses_the_rest() {
@@ -32,5 +44,7 @@ mod tests {
         assert_eq!(parse("90m"), Ok(5_400));
         assert!(parse("7").is_err() && parse("0h").is_err() && parse("-1h").is_err());
         assert!(parse("9223372036854775807w").is_err());
+        assert_eq!(parse_step("6h"), Ok(21_600));
+        assert!(parse_step("5h").is_err() && parse_step("90m").is_err());
     }
 }

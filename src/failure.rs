@@ -63,6 +63,15 @@ impl Failure {
         failure
     }
 
+    /// Message and measure in one line, to stand inside another text.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{} ({detail})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// The reader of our output went away, which is its right.
     #[must_use]
     pub const fn broken_pipe(&self) -> bool {
@@ -116,6 +125,13 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let (detail, hint) = (error.detail(), error.hint());
         Self { detail, hint, ..Self::from_error(&error) }
+    }
+}
+
+impl From<loadline_engine::output::ExportError> for Failure {
+    fn from(error: loadline_engine::output::ExportError) -> Self {
+        let hint = error.hint();
+        Self { hint, ..Self::from_error(&error) }
     }
 }
 

@@ -1,8 +1,11 @@
 //! A capacity report that can be handed over: three answers, a decision, and what they rest on.
 
+mod answer;
 mod chart;
 pub mod data;
+mod finding;
 mod markdown;
+pub mod note;
 mod page;
 mod words;
 

@@ -86,6 +86,30 @@ impl Calendar {
         at.with_timezone(&self.zone).date_naive()
     }
 
+    /// Reads an instant as people write it: RFC 3339, or a local date (its midnight), with a local
+    /// time after a space or a `T` if need be.
+    ///
+    /// # Errors
+    /// Text that says what an instant looks like.
+    pub fn instant(&self, text: &str) -> Result<DateTime<Utc>, String> {
+        if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+            return Ok(at.to_utc());
+        }
+        let text = text.trim();
+        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").map(midnight);
+        let local = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"]
+            .iter()
+            .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())
+            .or(date.ok());
+        let at = local.map(|local| from_local(self.zone, local));
+        at.and_then(DateTime::from_timestamp_millis).ok_or_else(|| {
+            format!(
+                "must be an instant such as 2026-04-01T00:00:00Z, or a date such as 2026-04-01 in {}",
+                self.zone
+            )
+        })
+    }
+
     /// Whether an instant is inside working hours.
     #[must_use]
     pub fn working(&self, at: DateTime<Utc>) -> bool {

@@ -7,6 +7,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use datafusion::common::ScalarValue;
 
+use crate::calendar::Calendar;
 use crate::error::EngineError;
 
 /// Values given for parameters, by name.
@@ -192,7 +193,7 @@ impl Parameter {
         format!("${} {kind}{default}", self.name)
     }
 
-    fn value(&self, text: &str) -> Result<ScalarValue, String> {
+    fn value(&self, text: &str, calendar: &Calendar) -> Result<ScalarValue, String> {
         let number = |error: &dyn std::fmt::Display| format!("not a number: {error}");
         Ok(match self.kind {
             Kind::Text => ScalarValue::Utf8(Some(text.to_owned())),
@@ -201,11 +202,7 @@ impl Parameter {
                 ScalarValue::Float64(Some(value))
             }
             Kind::Int64 => ScalarValue::Int64(Some(text.parse().map_err(|e| number(&e))?)),
-            Kind::Timestamp => {
-                let at = DateTime::parse_from_rfc3339(text)
-                    .map_err(|_| "must be an instant such as 2026-04-01T00:00:00Z".to_owned())?;
-                instant(at.to_utc())
-            }
+            Kind::Timestamp => instant(calendar.instant(text)?),
         })
     }
 }
@@ -215,11 +212,12 @@ fn instant(at: DateTime<Utc>) -> ScalarValue {
 }
 
 /// A value for each parameter: the one given, its default, or, for `$from` and `$until`, the
-/// ends of the store.
+/// ends of the store. Dates are local to the calendar.
 pub(crate) fn values(
     query: &NamedQuery,
     given: &Params,
     span: (DateTime<Utc>, DateTime<Utc>),
+    calendar: &Calendar,
 ) -> Result<Vec<(String, ScalarValue)>, EngineError> {
     for (name, value) in given {
         if !query.parameters.iter().any(|parameter| parameter.name == *name) {
@@ -234,12 +232,14 @@ pub(crate) fn values(
     let value = |parameter: &Parameter| {
         let text = given.get(&parameter.name).or(parameter.default.as_ref());
         match (text, parameter.name.as_str()) {
-            (Some(text), _) => parameter.value(text).map_err(|reason| EngineError::BadParameter {
-                query: query.name.clone(),
-                parameter: parameter.name.clone(),
-                value: text.clone(),
-                reason,
-            }),
+            (Some(text), _) => {
+                parameter.value(text, calendar).map_err(|reason| EngineError::BadParameter {
+                    query: query.name.clone(),
+                    parameter: parameter.name.clone(),
+                    value: text.clone(),
+                    reason,
+                })
+            }
             (None, "from") => Ok(instant(span.0)),
             (None, "until") => Ok(instant(span.1)),
             (None, _) => Err(EngineError::MissingParameter {
@@ -313,7 +313,8 @@ mod tests {
     fn values(given: &[(&str, &str)]) -> Result<Vec<(String, ScalarValue)>, EngineError> {
         let given = given.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let span = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
-        super::values(&NamedQuery::parse("q", TEXT).unwrap(), &given.collect(), span)
+        let query = NamedQuery::parse("q", TEXT).unwrap();
+        super::values(&query, &given.collect(), span, &Calendar::default())
     }
 
     #[test]

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use loadline_ingest::{Store, Table};
 
+use crate::calendar::Calendar;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::function::shares::{self, HoldingIndex, SharedHoldings};
@@ -35,6 +36,7 @@ pub struct Session {
     as_of: DateTime<Utc>,
     started: Arc<AtomicI64>,
     holdings: SharedHoldings,
+    calendar: Calendar,
     writable: bool,
 }
 
@@ -102,7 +104,8 @@ impl Session {
         let instants = (Arc::clone(&started), as_of);
         function::register(&context, config, instants, Arc::clone(&holdings));
         view::register(&context).await?;
-        Ok(Self { context, as_of, started, holdings, writable: stored.is_none() })
+        let (calendar, writable) = (config.calendar.clone(), stored.is_none());
+        Ok(Self { context, as_of, started, holdings, calendar, writable })
     }
 
     /// What counts as now.
@@ -137,12 +140,38 @@ impl Session {
     pub async fn query(&self, query: &NamedQuery, given: &Params) -> Result<Answer, EngineError> {
         let failed = |error| EngineError::sql(format!("query `{}`", query.name()), error);
         self.follow_span().await.map_err(failed)?;
-        let values = query::values(query, given, self.span())?;
+        let values = query::values(query, given, self.span(), &self.calendar)?;
         let answer = async {
             let text = query::bind(query.sql(), &values)?;
             collect(self.frame(&text).await?).await
         };
         answer.await.map_err(failed)
+    }
+
+    /// Asks `text` of the answer of a named question, which it sees as the table `answer`.
+    ///
+    /// # Errors
+    /// A parameter that is missing or wrong, or [`EngineError::Sql`].
+    pub async fn query_over(
+        &self,
+        query: &NamedQuery,
+        given: &Params,
+        text: &str,
+    ) -> Result<Answer, EngineError> {
+        let failed = |error| EngineError::sql(format!("query `{}`", query.name()), error);
+        self.follow_span().await.map_err(failed)?;
+        let values = query::values(query, given, self.span(), &self.calendar)?;
+        let answer = async {
+            let bound = query::bind(query.sql(), &values)?;
+            collect(self.frame(&format!("WITH answer AS (\n{bound}\n)\n{text}")).await?).await
+        };
+        answer.await.map_err(failed)
+    }
+
+    /// The calendar of all local hours and days.
+    #[must_use]
+    pub fn calendar(&self) -> &Calendar {
+        &self.calendar
     }
 
     /// The context behind the session, for a door that plans by itself. Call

@@ -16,18 +16,22 @@ pub(super) async fn sql(context: &Context, args: &SqlArgs) -> Result<(), Failure
 
 pub(super) async fn query(context: &Context, args: &QueryArgs) -> Result<(), Failure> {
     let Some(name) = &args.name else {
-        for query in query::queries()? {
+        for query in context.questions()? {
             print::line(&format!("{:<20} {}", query.name(), query.purpose()))?;
         }
         return Ok(());
     };
-    let query = query::find(name)?;
+    let query = query::find_in(context.questions()?, name)?;
+    if args.show {
+        return print::line(query.sql().trim_end());
+    }
     let params = params(&args.params)?;
     let answer = context.session().await?.query(&query, &params).await?;
     print::answer(&answer, &args.table)
 }
 
-fn params(given: &[String]) -> Result<Params, Failure> {
+/// Values of parameters as typed.
+pub(super) fn params(given: &[String]) -> Result<Params, Failure> {
     given
         .iter()
         .map(|text| match text.split_once('=') {

@@ -6,8 +6,9 @@ use loadline_ingest::Store;
 use super::{Context, import, print, report};
 use crate::cli::{DemoArgs, ImportArgs, ImportFormat, ReportArgs};
 use crate::config::Config;
-use crate::demo::{Options, write_fleet};
+use crate::demo::{Options, write_fleet, write_notebooks_data};
 use crate::failure::Failure;
+use crate::report::data::ReportData;
 use crate::report::{Format, Language};
 
 pub(super) async fn run(args: &DemoArgs) -> Result<(), Failure> {
@@ -18,6 +19,10 @@ pub(super) async fn run(args: &DemoArgs) -> Result<(), Failure> {
         interval_s: args.interval,
         ..Options::default()
     };
+    if let Some(folder) = &args.notebooks_data {
+        write_notebooks_data(folder).map_err(|error| Failure::from_error(&error))?;
+        return print::line(&format!("notebooks data  {}", folder.display()));
+    }
     let files = args.dir.join("files");
     std::fs::create_dir_all(&files)?;
     let bar = ProgressBar::new(0).with_style(
@@ -57,16 +62,24 @@ pub(super) async fn run(args: &DemoArgs) -> Result<(), Failure> {
             summary.gaps
         ))?;
     }
-    let context = Context { store: place.clone(), config: Some(config_path.clone()), now: None };
+    let context = Context {
+        store: place.clone(),
+        config: Some(config_path.clone()),
+        now: None,
+        queries: None,
+    };
     let page = ReportArgs {
         from: None,
         to: None,
+        lead_time_days: 60,
         lang: Language::En,
         format: Format::Html,
         output: Some(args.report.clone()),
     };
-    summary(&context).await?;
-    report::run(&context, &page).await?;
+    let session = context.session().await?;
+    let data = report::gather(&session, &config, session.span(), page.lead_time_days).await?;
+    summary(&data)?;
+    report::write(&data, &page)?;
     print::line(&format!(
         "ask       loadline sql --store {place} --config {}",
         config_path.display()
@@ -74,11 +87,8 @@ pub(super) async fn run(args: &DemoArgs) -> Result<(), Failure> {
 }
 
 /// One screen: the three answers and the decision.
-async fn summary(context: &Context) -> Result<(), Failure> {
-    let session = context.session().await?;
-    let (from, until) = session.span();
-    let data = report::gather(&session, &context.config()?.calendar, from, until).await?;
-    let text = crate::report::render(&data, Format::Md, Language::En)?;
+fn summary(data: &ReportData) -> Result<(), Failure> {
+    let text = crate::report::render(data, Format::Md, Language::En)?;
     let opening = text.lines().filter(|line| line.starts_with("- **")).take(4);
     for line in opening {
         print::line(&line.replace("**", ""))?;

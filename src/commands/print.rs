@@ -1,7 +1,7 @@
 //! What goes to the terminal or a file: lines, and results in the form asked for.
 
-use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -18,13 +18,20 @@ pub(super) fn line(text: &str) -> Result<(), Failure> {
     quiet_pipe(writeln!(io::stdout(), "{text}").map_err(Failure::from))
 }
 
+/// Progress and reasons go beside the result, so that the result can be piped.
+pub(super) fn aside(text: &str) {
+    // Nobody listens where standard error is closed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// Writes an answer as asked.
 pub(super) fn answer(answer: &Answer, args: &TableArgs) -> Result<(), Failure> {
     match &args.output {
         None => quiet_pipe(write(answer, args.form(), io::stdout())),
         Some(path) => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(".".as_ref()))?;
+            let mut file = beside(path).map_err(|error| {
+                Failure::new(format!("could not write `{}`: {error}", path.display()))
+            })?;
             write(answer, args.form(), file.as_file_mut())?;
             file.persist(path).map_err(|error| Failure::from(error.error))?;
             Ok(())
@@ -89,8 +96,25 @@ pub(super) fn table(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Strin
     Ok(format!("{table}\n{rows} row{}", if rows == 1 { "" } else { "s" }))
 }
 
-/// Opens `path` for writing.
-pub(super) fn create(path: &std::path::Path) -> Result<File, Failure> {
-    File::create(path)
-        .map_err(|error| Failure::new(format!("could not write `{}`: {error}", path.display())))
+/// Writes a file, whole or not at all.
+pub(super) fn whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed =
+        |error: io::Error| Failure::new(format!("could not write `{}`: {error}", path.display()));
+    let mut file = beside(path).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// A file in the folder of `path` that takes its place once it is complete.
+fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        // As readable as any other file; the umask takes its part.
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder.unwrap_or(".".as_ref()))
 }

@@ -4,6 +4,8 @@
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 
+use super::note::Note;
+
 /// A whole report. Shares are 0-1; `None` is "not known", never 0.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReportData {
@@ -44,26 +46,52 @@ pub struct Totals {
     pub gpus_installed: Option<f64>,
     /// How the number of GPUs is known: `inventory`, `counts`, `config` or `peak-held`.
     pub capacity_source: Option<String>,
-    /// GPU-hours installed.
+    /// GPU-hours installed: held, free and down.
     pub gpu_hours_installed: Option<f64>,
     /// GPU-hours held by jobs.
     pub gpu_hours_held: f64,
+    /// GPU-hours that could have been given to jobs.
+    pub gpu_hours_free: Option<f64>,
+    /// GPU-hours of GPUs that were down.
+    pub gpu_hours_down: Option<f64>,
+    /// GPU-hours that readings cover.
+    pub gpu_hours_observed: Option<f64>,
     /// GPU-hours in which a kernel ran; unknown without samples.
     pub gpu_hours_busy: Option<f64>,
+    /// GPU-hours of jobs by the best signal of their activity.
+    pub gpu_hours_effective: Option<f64>,
+    /// That signal: activity, power or utilisation.
+    pub effective_signal: Option<String>,
     /// GPU-hours held while idle.
     pub gpu_hours_idle_held: Option<f64>,
     /// What the idle-held GPU-hours cost.
     pub cost_idle_held: Option<f64>,
-    /// What the held GPU-hours cost.
+    /// What the held GPU-hours cost; unknown where one of them has no price.
     pub cost_held: Option<f64>,
-    /// Share of GPU time that samples cover.
+    /// GPU-hours held of GPUs without a price.
+    pub gpu_hours_unpriced: Option<f64>,
+    /// Energy of the GPUs and of the site around them, in kWh, for the time observed.
+    pub energy_site_kwh: Option<f64>,
+    /// The same in kg of CO2 equivalent.
+    pub carbon_kg: Option<f64>,
+    /// Share of the time in which GPUs were expected to report that readings cover.
     pub coverage_ratio: Option<f64>,
-    /// Job attempts that held a GPU.
-    pub jobs: u64,
-    /// Median queue time in seconds.
+    /// Stretches in which a GPU was expected to report and did not.
+    pub gaps: Option<u64>,
+    /// GPU-hours in them.
+    pub gpu_hours_gaps: Option<f64>,
+    /// Hours of the longest.
+    pub hours_longest_gap: Option<f64>,
+    /// Job attempts that held a GPU; unknown where no ledger tells them.
+    pub jobs: Option<u64>,
+    /// Median queue time in seconds of the jobs submitted.
     pub queue_time_s_p50: Option<f64>,
     /// 90 % of jobs waited no longer than this, in seconds.
     pub queue_time_s_p90: Option<f64>,
+    /// Jobs submitted in the period that still wait.
+    pub jobs_waiting: Option<u64>,
+    /// Failed jobs as a share of those that ended.
+    pub failed_ratio: Option<f64>,
 }
 
 impl Totals {
@@ -74,11 +102,11 @@ impl Totals {
         Some(self.gpu_hours_held / installed)
     }
 
-    /// Busy as a share of installed, scaled to what was seen.
+    /// Busy as a share of what was seen.
     #[must_use]
     pub fn busy_ratio(&self) -> Option<f64> {
-        let seen = self.gpu_hours_installed? * self.coverage_ratio?;
-        (seen > 0.0).then_some(self.gpu_hours_busy? / seen)
+        let seen = self.gpu_hours_observed.filter(|hours| *hours > 0.0)?;
+        Some(self.gpu_hours_busy? / seen)
     }
 }
 
@@ -115,6 +143,8 @@ pub struct TeamUse {
     pub team: String,
     /// GPU-hours held.
     pub gpu_hours_held: f64,
+    /// GPU-hours of them that readings cover.
+    pub gpu_hours_observed: Option<f64>,
     /// GPU-hours busy.
     pub gpu_hours_busy: Option<f64>,
     /// GPU-hours held while idle.
@@ -168,6 +198,12 @@ pub struct JobFinding {
     pub workload: String,
     /// Verdict.
     pub verdict: String,
+    /// Measurement that decided.
+    pub measurement: String,
+    /// What it was.
+    pub level: Option<f64>,
+    /// The limit it is held against.
+    pub limit_level: Option<f64>,
     /// Measurement, limit and hours, in words.
     pub reason: String,
     /// GPU-hours seen.
@@ -181,8 +217,18 @@ pub struct HardwareFinding {
     pub node: String,
     /// Index on the node.
     pub gpu: Option<i64>,
-    /// What was seen.
-    pub finding: String,
+    /// UUID.
+    pub gpu_uuid: Option<String>,
+    /// Kind of problem: lost, ecc-uncorrected, xid, hot and so on.
+    pub problem: String,
+    /// How often it was seen.
+    pub occurrences: Option<u64>,
+    /// Hours of those readings.
+    pub hours: Option<f64>,
+    /// When it was last seen.
+    pub last_seen_at: Option<DateTime<Utc>>,
+    /// What was seen, in words.
+    pub reason: String,
 }
 
 /// Demand in hours, what is expected and how much there is.
@@ -200,8 +246,8 @@ pub struct Outlook {
     pub skill_ratio: Option<f64>,
     /// Share of outcomes inside the 80 % interval in the backtest.
     pub interval_coverage_80_ratio: Option<f64>,
-    /// Reasons and warnings in words.
-    pub notes: Vec<String>,
+    /// Reasons and warnings.
+    pub notes: Vec<Note>,
 }
 
 /// Demand in one hour.
@@ -247,20 +293,24 @@ pub enum Action {
 pub struct Decision {
     /// What to do first.
     pub action: Action,
-    /// GPUs to order, if any.
+    /// Whether a plan could be made.
+    pub planned: bool,
+    /// GPUs to order, after what is held idle is given back.
     pub gpus_to_add: Option<f64>,
+    /// GPUs missing at the largest shortfall if nothing is done.
+    pub gpus_missing: Option<f64>,
     /// Instant by which they must be ordered.
     pub order_by: Option<DateTime<Utc>>,
+    /// That instant has passed.
+    pub order_late: bool,
     /// Mean demand over the last day of the store, in GPUs.
     pub demand_gpus_last_day: Option<f64>,
-    /// Instant at which demand meets capacity.
+    /// Instant at which the load meets capacity.
     pub full_at: Option<DateTime<Utc>>,
+    /// The load is at capacity already.
+    pub full_already: bool,
     /// GPUs that the idle-held GPU-hours would give back, on average.
     pub gpus_reclaimable: Option<f64>,
-    /// Conclusion of the expansion rule, in words.
-    pub expansion: Option<String>,
-    /// Further lines of the plan, in words.
-    pub notes: Vec<String>,
 }
 
 impl ReportData {

@@ -1,8 +1,10 @@
 //! The report as Markdown, for a merge request, a chat or a wiki.
 
+use super::answer;
 use super::chart::number;
 use super::data::ReportData;
-use super::words::{self, Language, percent};
+use super::finding;
+use super::words::Language;
 
 /// Writes the report.
 #[must_use]
@@ -16,10 +18,10 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
         data.timezone
     );
     for (question, answer) in [
-        (words.question_used, words::used(data, language)),
-        (words.question_by_whom, words::by_whom(data, language)),
-        (words.question_healthy, words::healthy(data, language)),
-        (words.decision, words::decision(data, language)),
+        (words.question_used, answer::used(data, language)),
+        (words.question_by_whom, answer::by_whom(data, language)),
+        (words.question_healthy, answer::healthy(data, language)),
+        (words.decision, answer::decision(data, language)),
     ] {
         text.push_str(&format!("- **{question}** **{}**. {}\n", answer.figure, answer.sentence));
     }
@@ -43,23 +45,28 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
         let jobs = number(row.jobs as f64);
         text.push_str(&format!(
             "- {}: {jobs} {}, {} {}\n",
-            row.verdict,
+            finding::verdict(&row.verdict, language),
             words.jobs,
             number(row.gpu_hours),
             words.gpu_hours
         ));
     }
     text.push_str(&format!("\n## {}\n\n", words.outlook));
-    for note in
-        data.outlook.notes.iter().chain(&data.decision.expansion).chain(&data.decision.notes)
-    {
-        text.push_str(&format!("- {note}\n"));
+    for note in &data.outlook.notes {
+        text.push_str(&format!("- {}\n", note.text(language)));
     }
-    text.push_str(&format!(
-        "\n{}: {}\n",
-        words.coverage,
-        percent(data.totals.coverage_ratio, words)
-    ));
+    if !data.hardware.is_empty() {
+        text.push_str(&format!("\n## {}\n\n", words.hardware));
+        for gpu in &data.hardware {
+            let index = gpu.gpu.map_or_else(String::new, |gpu| format!(" GPU {gpu}"));
+            text.push_str(&format!(
+                "- {}{index}: {}\n",
+                gpu.node,
+                finding::hardware(gpu, language)
+            ));
+        }
+    }
+    text.push_str(&format!("\n## {}\n\n{}\n", words.coverage, answer::coverage(data, language)));
     text
 }
 

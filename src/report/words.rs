@@ -1,9 +1,6 @@
 //! The words of a report, in English and Chinese: one struct of phrases a language, so that a
 //! phrase missing in one of them does not compile.
 
-use super::chart::number;
-use super::data::{Action, ReportData};
-
 /// Language of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Language {
@@ -55,6 +52,14 @@ pub(crate) struct Words {
     pub(crate) forecast_p50: &'static str,
     pub(crate) forecast_band: &'static str,
     pub(crate) capacity: &'static str,
+    pub(crate) money: &'static str,
+    pub(crate) what: &'static str,
+    pub(crate) amount: &'static str,
+    pub(crate) cost_held: &'static str,
+    pub(crate) cost_idle: &'static str,
+    pub(crate) unpriced: &'static str,
+    pub(crate) energy: &'static str,
+    pub(crate) carbon: &'static str,
     pub(crate) no_samples: &'static str,
     pub(crate) no_forecast: &'static str,
     pub(crate) none_found: &'static str,
@@ -105,6 +110,14 @@ const EN: Words = Words {
     forecast_p50: "forecast, median",
     forecast_band: "80 % of outcomes",
     capacity: "capacity",
+    money: "Money and energy",
+    what: "what",
+    amount: "amount",
+    cost_held: "cost of what was held",
+    cost_idle: "of it, held while idle",
+    unpriced: "GPU-hours without a price",
+    energy: "energy of the GPUs read, with the site around them",
+    carbon: "carbon of that energy",
     no_samples: "No samples were collected in this period: what jobs held is known, what the GPUs did is not.",
     no_forecast: "No forecast could be made.",
     none_found: "Nothing to report.",
@@ -155,6 +168,14 @@ const ZH: Words = Words {
     forecast_p50: "预测中位数",
     forecast_band: "80 % 区间",
     capacity: "容量",
+    money: "费用与能耗",
+    what: "项目",
+    amount: "数量",
+    cost_held: "占用的费用",
+    cost_idle: "其中占而不用",
+    unpriced: "没有价格的 GPU 小时",
+    energy: "已观测 GPU 的能耗（含机房）",
+    carbon: "相应的碳排放",
     no_samples: "本期没有采样数据：只知道作业占用了多少，不知道 GPU 实际做了什么。",
     no_forecast: "无法给出预测。",
     none_found: "没有需要报告的内容。",
@@ -175,175 +196,15 @@ impl Language {
     }
 }
 
-/// A share in print.
+/// A share in print. What is not all never reads 100 %, and what is not nothing never 0 %.
 pub(crate) fn percent(ratio: Option<f64>, words: &Words) -> String {
-    ratio.map_or_else(|| words.unknown.to_owned(), |ratio| format!("{:.0} %", ratio * 100.0))
-}
-
-/// One number and one sentence.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) figure: String,
-    pub(crate) sentence: String,
-}
-
-/// How much is used.
-pub(crate) fn used(data: &ReportData, language: Language) -> Answer {
-    let (totals, words) = (&data.totals, language.words());
-    let held = percent(totals.held_ratio(), words);
-    let busy = percent(totals.busy_ratio(), words);
-    let seen = percent(totals.coverage_ratio, words);
-    let gpus = totals.gpus_installed.map_or_else(|| words.unknown.to_owned(), number);
-    let hours = number(totals.gpu_hours_held);
-    let floor = totals.capacity_source.as_deref() == Some("peak-held");
-    let sentence = match (language, data.sampled()) {
-        (Language::En, true) => format!(
-            "Of {gpus} GPUs, jobs held {held} of the time ({hours} GPU-hours) and {busy} was busy; {seen} of the time was seen."
-        ),
-        (Language::En, false) => format!(
-            "Jobs held {hours} GPU-hours, {held} of {gpus} GPUs{}; no samples tell how busy they were.",
-            if floor {
-                " (the most ever held at once: the number installed is not known)"
-            } else {
-                ""
-            }
-        ),
-        (Language::Zh, true) => format!(
-            "{gpus} 块 GPU 中，作业占用了 {held} 的时间（{hours} GPU 小时），实际忙碌 {busy}；观测覆盖 {seen}。"
-        ),
-        (Language::Zh, false) => format!(
-            "作业占用 {hours} GPU 小时，为 {gpus} 块 GPU{}的 {held}；没有采样，忙碌程度未知。",
-            if floor { "（历史同时占用峰值，装机数未知）" } else { "" }
-        ),
-    };
-    Answer { figure: if data.sampled() { busy } else { held }, sentence }
-}
-
-/// By whom.
-pub(crate) fn by_whom(data: &ReportData, language: Language) -> Answer {
-    let words = language.words();
-    let Some(first) = data.teams.first() else {
-        return Answer { figure: words.unknown.into(), sentence: words.none_found.into() };
-    };
-    let all: f64 = data.teams.iter().map(|team| team.gpu_hours_held).sum();
-    let share = percent((all > 0.0).then(|| first.gpu_hours_held / all), words);
-    let (name, teams, jobs) = (&first.team, data.teams.len(), data.totals.jobs);
-    let hours = number(first.gpu_hours_held);
-    let sentence = match language {
-        Language::En => format!(
-            "{name} held most, {hours} GPU-hours or {share} of all, among {teams} teams and {} jobs.",
-            number(jobs as f64)
-        ),
-        Language::Zh => format!(
-            "{teams} 个团队、{} 个作业中，{name} 占用最多：{hours} GPU 小时，占全部的 {share}。",
-            number(jobs as f64)
-        ),
-    };
-    Answer { figure: share, sentence }
-}
-
-/// Whether it is healthy.
-pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
-    let words = language.words();
-    let judged = |row: &&super::data::VerdictUse| row.verdict != "not-enough-data";
-    let all: f64 = data.health.iter().filter(judged).map(|row| row.gpu_hours).sum();
-    let well: f64 =
-        data.health.iter().filter(|row| row.verdict == "healthy").map(|row| row.gpu_hours).sum();
-    let idle = data.totals.gpu_hours_idle_held;
-    if all <= 0.0 {
-        let wait = data.totals.queue_time_s_p50.map(duration);
-        let sentence = match (language, wait) {
-            (Language::En, Some(wait)) => format!(
-                "No job was judged in this period; half of the jobs waited no longer than {wait}."
-            ),
-            (Language::Zh, Some(wait)) => {
-                format!("本期没有评判作业；半数作业排队不超过 {wait}。")
-            }
-            _ => words.no_samples.to_owned(),
-        };
-        return Answer { figure: words.unknown.into(), sentence };
-    }
-    let share = percent(Some(well / all), words);
-    let (idle, gpus) = (idle.map_or_else(|| words.unknown.into(), number), data.hardware.len());
-    let sentence = match language {
-        Language::En => format!(
-            "{share} of the judged GPU-hours belong to healthy jobs; {idle} GPU-hours were held while idle, and {gpus} GPUs need a look."
-        ),
-        Language::Zh => format!(
-            "已评判的 GPU 小时中 {share} 属于健康作业；{idle} GPU 小时占而不用，{gpus} 块 GPU 需要检查。"
-        ),
-    };
-    Answer { figure: share, sentence }
-}
-
-/// What to do and why.
-pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
-    let (words, choice) = (language.words(), &data.decision);
-    let day = |at: chrono::DateTime<chrono::Utc>| at.format("%Y-%m-%d").to_string();
-    let gpus = number(choice.gpus_to_add.unwrap_or(0.0).ceil());
-    let back = number(choice.gpus_reclaimable.unwrap_or(0.0));
-    let idle = number(data.totals.gpu_hours_idle_held.unwrap_or(0.0));
-    let full = choice.full_at.map(day);
-    let (figure, sentence) = match (choice.action, language) {
-        (Action::Buy, Language::En) => (
-            words.buy,
-            format!(
-                "The load offered meets capacity {}; {gpus} more GPUs, ordered by {}, would let jobs start at once in nine hours of ten.",
-                full.map_or_else(|| "within the lead time".into(), |day| format!("on {day}")),
-                choice.order_by.map_or_else(|| "now".into(), day)
-            ),
-        ),
-        (Action::Buy, Language::Zh) => (
-            words.buy,
-            format!(
-                "作业负载将于 {} 达到容量；增加 {gpus} 块 GPU（最迟 {} 下单）可使十分之九的时段作业无需排队。",
-                full.unwrap_or_else(|| "采购周期内".into()),
-                choice.order_by.map_or_else(|| "现在".into(), day)
-            ),
-        ),
-        (Action::CleanUp, Language::En) => (
-            words.clean_up,
-            format!("{idle} GPU-hours were held while idle; taking them back frees {back} GPUs on average before anything is bought."),
-        ),
-        (Action::CleanUp, Language::Zh) => (
-            words.clean_up,
-            format!("{idle} GPU 小时占而不用；先收回，平均可释放 {back} 块 GPU，再谈采购。"),
-        ),
-        (Action::Scale, Language::En) => (
-            words.scale,
-            "The load stays below capacity and swings with the hours: switch GPUs on and off with the forecast.".into(),
-        ),
-        (Action::Scale, Language::Zh) => {
-            (words.scale, "需求低于容量且随时段起伏：按预测开关 GPU。".into())
+    match ratio.map(|ratio| ratio * 100.0) {
+        None => words.unknown.to_owned(),
+        Some(share) if (99.5..100.0).contains(&share) => {
+            format!("{:.2} %", (share * 100.0).floor() / 100.0)
         }
-        (Action::Undecided, _) => (words.undecided, undecided(data, language)),
-        (Action::Nothing, Language::En) => (
-            words.nothing,
-            "The load that jobs offer stays below capacity within the horizon.".into(),
-        ),
-        (Action::Nothing, Language::Zh) => {
-            (words.nothing, "规划期内作业负载低于容量。".into())
-        }
-    };
-    Answer { figure: figure.to_owned(), sentence }
-}
-
-/// Why there is no decision, and how demand stands against capacity today.
-fn undecided(data: &ReportData, language: Language) -> String {
-    let stand = data.decision.demand_gpus_last_day.zip(data.outlook.capacity_gpus);
-    match (language, stand) {
-        (Language::En, Some((demand, capacity))) => format!(
-            "No plan could be made (the reason stands below). Demand over the last day was {} GPUs against a capacity of {}.",
-            number(demand),
-            number(capacity)
-        ),
-        (Language::Zh, Some((demand, capacity))) => format!(
-            "无法给出规划（原因见下）。最近一天需求为 {} 块 GPU，容量为 {} 块。",
-            number(demand),
-            number(capacity)
-        ),
-        (Language::En, None) => "No plan could be made (the reason stands below).".to_owned(),
-        (Language::Zh, None) => "无法给出规划（原因见下）。".to_owned(),
+        Some(share) if share > 0.0 && share < 0.5 => "< 0.5 %".to_owned(),
+        Some(share) => format!("{share:.0} %"),
     }
 }
 

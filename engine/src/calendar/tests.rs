@@ -220,3 +220,14 @@ proptest! {
         prop_assert_eq!(calendar.working_ms(at, at + 1), i64::from(worked));
     }
 }
+
+#[test]
+fn an_instant_reads_as_people_write_it() {
+    let shanghai = Calendar::new(Tz::Asia__Shanghai, Weekly::default());
+    let at = |text: &str| shanghai.instant(text).map(|at| at.to_rfc3339());
+    assert_eq!(at("2026-04-01T08:00:00+02:00").unwrap(), "2026-04-01T06:00:00+00:00");
+    assert_eq!(at("2026-04-01").unwrap(), "2026-03-31T16:00:00+00:00");
+    assert_eq!(at("2026-04-01 08:30").unwrap(), "2026-04-01T00:30:00+00:00");
+    let wrong = at("April").unwrap_err();
+    assert!(wrong.contains("2026-04-01") && wrong.contains("Asia/Shanghai"), "{wrong}");
+}

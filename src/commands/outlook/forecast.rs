@@ -1,0 +1,149 @@
+//! `loadline forecast`: quantiles of demand beside the seasonal naive, and the backtest behind them.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray};
+use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
+use loadline_engine::Answer;
+use loadline_engine::calendar::Calendar;
+use loadline_forecast::{
+    Backtest, CalendarColumn, Forecast, ForecastSettings, QuantileLevel, Series, backtest, origins,
+};
+
+use super::super::{Context, print};
+use super::{demand, in_steps};
+use crate::cli::ForecastArgs;
+use crate::failure::Failure;
+
+/// Origins of the backtest behind a forecast.
+const ORIGINS: usize = 8;
+
+pub(in crate::commands) async fn run(
+    context: &Context,
+    args: &ForecastArgs,
+) -> Result<(), Failure> {
+    let session = context.session().await?;
+    let calendar = session.calendar();
+    let steps = usize::try_from(args.horizon / i64::from(args.step)).unwrap_or(usize::MAX);
+    if steps == 0 {
+        return Err(Failure::usage("the horizon is shorter than a step"));
+    }
+    let mut forecasts = Vec::new();
+    let mut failed = None;
+    for series in demand(&session, args.by).await? {
+        let made = in_steps(&series, args.step, calendar)
+            .and_then(|series| look_ahead(&series, calendar, steps));
+        match made {
+            Ok((forecast, tested)) => {
+                print::aside(&told(&forecast, tested.as_ref()));
+                forecasts.push(forecast);
+            }
+            // One series that is too young leaves the others theirs.
+            Err(failure) => {
+                print::aside(&format!("{}: no forecast: {}", series.name(), failure.line()));
+                failed = Some(failure);
+            }
+        }
+    }
+    match failed {
+        Some(failure) if forecasts.is_empty() => Err(failure),
+        _ => print::answer(&table(&forecasts)?, &args.table),
+    }
+}
+
+/// Model, skill, interval coverage and reasons of a forecast, in words.
+pub(in crate::commands) fn told(forecast: &Forecast, tested: Option<&Backtest>) -> String {
+    let mut text = format!("{}: {}", forecast.series, forecast.basis.name());
+    match tested {
+        Some(tested) => {
+            let skill = tested.overall.skill().map_or_else(
+                || "no skill can be stated: the seasonal naive was perfect".to_owned(),
+                |skill| {
+                    let than = if skill > 0.0 { "better" } else { "no better" };
+                    format!("skill {:+.0} % ({than} than seasonal naive)", skill * 100.0)
+                },
+            );
+            text.push_str(&format!(
+                "; backtest over {} origins: {skill}, {:.0} % of outcomes inside the 80 % interval",
+                tested.origins.len(),
+                tested.overall.coverage_80_ratio * 100.0
+            ));
+        }
+        None => text.push_str("; history too short for a backtest"),
+    }
+    for reason in &forecast.reasons {
+        text.push_str(&format!("; {reason}"));
+    }
+    text
+}
+
+/// A forecast and the backtest behind it, where the history allows one.
+pub(in crate::commands) fn look_ahead(
+    series: &Series,
+    calendar: &Calendar,
+    steps: usize,
+) -> Result<(Forecast, Option<Backtest>), Failure> {
+    let settings = ForecastSettings { horizon_steps: steps, ..ForecastSettings::default() };
+    let columns = calendar_columns(series, calendar, steps);
+    let forecast = loadline_forecast::forecast(series, &columns, &settings)?;
+    let origins = origins(series, steps, ORIGINS);
+    let tested = match origins.is_empty() {
+        true => None,
+        false => Some(backtest(series, &columns, &settings, &origins)?),
+    };
+    Ok((forecast, tested))
+}
+
+/// The share of each step that is worked and that is holiday, and the local hour of the week.
+fn calendar_columns(series: &Series, calendar: &Calendar, steps: usize) -> Vec<CalendarColumn> {
+    let step = TimeDelta::seconds(i64::from(series.step_s()));
+    let of = |name: &str, value: &dyn Fn(DateTime<Utc>) -> f64| CalendarColumn {
+        name: name.to_owned(),
+        values: (0..series.len() + steps)
+            .map(|step| {
+                DateTime::from_timestamp_millis(series.step_start_ms(step)).map_or(0.0, value)
+            })
+            .collect(),
+    };
+    let worked = |at| calendar.working_s(at, at + step) / f64::from(series.step_s());
+    let holiday = |at| f64::from(u8::from(calendar.holiday(calendar.local_date(at)).is_some()));
+    let hour_of_week = |at: DateTime<Utc>| {
+        let local = at.with_timezone(&calendar.zone());
+        f64::from(local.weekday().num_days_from_monday() * 24 + local.hour())
+    };
+    let mut columns = vec![of("working", &worked), of("holiday", &holiday)];
+    if series.step_s() == super::HOUR_S {
+        columns.push(of("hour_of_week", &hour_of_week));
+    }
+    columns
+}
+
+fn table(forecasts: &[Forecast]) -> Result<Answer, Failure> {
+    let rows = |f: &Forecast| f.quantiles.steps();
+    let names: StringArray = forecasts
+        .iter()
+        .flat_map(|f| std::iter::repeat_n(Some(f.series.as_str()), rows(f)))
+        .collect();
+    let at: TimestampMillisecondArray = forecasts
+        .iter()
+        .flat_map(|f| (0..rows(f)).map(|step| Some(f.step_start_ms(step))))
+        .collect();
+    let mut columns: Vec<(String, ArrayRef)> = vec![
+        ("series".into(), Arc::new(names)),
+        ("step_started_at".into(), Arc::new(at.with_timezone("UTC"))),
+    ];
+    for level in QuantileLevel::defaults() {
+        let gpus: Float64Array = forecasts
+            .iter()
+            .flat_map(|f| (0..rows(f)).map(move |step| f.quantiles.at(step, level)))
+            .collect();
+        columns.push((format!("gpus_p{}", f64::from(level.per_mille()) / 10.0), Arc::new(gpus)));
+    }
+    let naive: Float64Array = forecasts
+        .iter()
+        .flat_map(|f| (0..rows(f)).map(move |step| f.naive.at(step, QuantileLevel::MEDIAN)))
+        .collect();
+    columns.push(("gpus_seasonal_naive".into(), Arc::new(naive)));
+    let batch = RecordBatch::try_from_iter(columns)?;
+    Ok(Answer { schema: batch.schema(), batches: vec![batch] })
+}

@@ -1,0 +1,326 @@
+//! `loadline plan`: when the load meets capacity, how many GPUs by when, and what could be had
+//! back first.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use loadline_engine::{Params, Session, query};
+use loadline_forecast::{Meets, Plan, PlanSettings, QuantileLevel, Series};
+use serde::Serialize;
+
+use super::super::row::rows;
+use super::super::{Context, print};
+use super::{Capacity, capacity, offered};
+use crate::cli::{PlanArgs, SplitBy};
+use crate::failure::Failure;
+
+/// Days over which idle-held GPU-hours are summed.
+const IDLE_DAYS: i64 = 28;
+
+/// GPU-hours that jobs held while idle in the last weeks of the store.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(in crate::commands) struct Idle {
+    /// GPU-hours; `None` where nothing was read.
+    pub(in crate::commands) gpu_hours: Option<f64>,
+    /// The same per week.
+    pub(in crate::commands) gpu_hours_per_week: Option<f64>,
+    /// What they cost; `None` where a GPU has no price.
+    pub(in crate::commands) cost: Option<f64>,
+    /// Days summed over.
+    pub(in crate::commands) days: f64,
+}
+
+/// One week of the expansion rule.
+#[derive(Debug, Clone, Serialize)]
+pub(in crate::commands) struct ExpansionWeek {
+    /// Start of the local week.
+    pub(in crate::commands) week_started_at: Option<DateTime<Utc>>,
+    /// Held / available.
+    pub(in crate::commands) held_ratio: Option<f64>,
+    /// GPUs waited for, mean over the week.
+    pub(in crate::commands) gpus_waiting_mean: Option<f64>,
+}
+
+/// What the expansion rule says of a pool, and the weeks behind it.
+#[derive(Debug, Clone, Serialize)]
+pub(in crate::commands) struct Expansion {
+    /// Pool.
+    pub(in crate::commands) pool: String,
+    /// `expand`, `keep`, `watch` or `not enough history`, with the figures.
+    pub(in crate::commands) conclusion: String,
+    /// The last weeks, oldest first.
+    pub(in crate::commands) weeks: Vec<ExpansionWeek>,
+}
+
+/// Plan of a pool, or why there is none.
+#[derive(Debug, Serialize)]
+struct Planned {
+    scope: String,
+    capacity_gpus: f64,
+    capacity_source: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_plan: Option<String>,
+    meets: Option<String>,
+    full_at: Option<DateTime<Utc>>,
+    gpus_needed: Option<u32>,
+    order_by: Option<DateTime<Utc>>,
+    order_late: Option<bool>,
+    trend_gpus_per_week: Option<f64>,
+    horizon_reason: Option<String>,
+    idle: Idle,
+    gpus_given_back: Option<f64>,
+}
+
+pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Result<(), Failure> {
+    let session = context.session().await?;
+    let (fleet, pools) = capacity(&session).await?;
+    if let Some(pool) = args.pool.as_ref().filter(|pool| !pools.contains_key(*pool)) {
+        let known: Vec<&str> = pools.keys().map(String::as_str).collect();
+        return Err(Failure::usage(format!("there is no pool `{pool}`"))
+            .detail(format!("pools are {}", known.join(", "))));
+    }
+    let mut planned = Vec::new();
+    if args.pool.is_none() {
+        let load = offered(&session, None).await?;
+        let idle = idle(&session, None).await?;
+        planned.push(make("fleet", load.first(), &fleet, idle, args)?);
+    }
+    if args.pool.is_some() || pools.len() > 1 {
+        let loads = offered(&session, Some(SplitBy::Pool)).await?;
+        for (pool, capacity) in &pools {
+            if args.pool.as_ref().is_none_or(|asked| asked == pool) {
+                let load = loads.iter().find(|load| load.name() == pool);
+                let idle = idle(&session, Some(pool)).await?;
+                // GPUs to add are the fleet's, unless a pool was named.
+                let add_gpus = if args.pool.is_some() { args.add_gpus } else { 0.0 };
+                planned.push(make(
+                    pool,
+                    load,
+                    capacity,
+                    idle,
+                    &PlanArgs { add_gpus, ..args.clone() },
+                )?);
+            }
+        }
+    }
+    let rules = expansion(&session, args.expansion_weeks, args.expansion_ratio).await?;
+    let rules: Vec<Expansion> = rules
+        .into_iter()
+        .filter(|rule| args.pool.as_ref().is_none_or(|pool| *pool == rule.pool))
+        .collect();
+    if args.json {
+        let all = serde_json::json!({ "plans": planned, "expansion": rules });
+        return print::line(&serde_json::to_string_pretty(&all)?);
+    }
+    print::line(
+        "basis     load offered: GPUs held if every job started at once; a week counts with the level that nine hours of ten stay below",
+    )?;
+    for one in &planned {
+        tell(one, &context.config()?.money.currency)?;
+    }
+    for rule in &rules {
+        print::line(&format!("\nexpand    {}: {}", rule.pool, rule.conclusion))?;
+        for week in &rule.weeks {
+            print::line(&format!(
+                "          week of {}: {} held, {} GPUs waiting",
+                week.week_started_at.map_or_else(String::new, |at| local_day(&session, at)),
+                week.held_ratio.map_or_else(|| "unknown".into(), |r| format!("{:.0} %", r * 100.0)),
+                week.gpus_waiting_mean.map_or_else(|| "unknown".into(), |g| format!("{g:.1}")),
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+fn make(
+    scope: &str,
+    load: Option<&Series>,
+    capacity: &Capacity,
+    idle: Idle,
+    args: &PlanArgs,
+) -> Result<Planned, Failure> {
+    let settings = PlanSettings {
+        level: QuantileLevel::new((args.quantile * 1000.0).round() as u16)?,
+        lead_time_days: args.lead_time_days,
+        horizon_weeks: args.weeks,
+        growth_ratio_per_year: args.growth,
+        add_gpus: args.add_gpus,
+        reclaim_idle_gpu_hours_per_week: match args.reclaim_idle {
+            true => idle.gpu_hours_per_week.unwrap_or(0.0),
+            false => 0.0,
+        },
+    };
+    let mut planned = Planned {
+        scope: scope.to_owned(),
+        capacity_gpus: capacity.gpus + args.add_gpus,
+        capacity_source: capacity.source.clone(),
+        no_plan: None,
+        meets: None,
+        full_at: None,
+        gpus_needed: None,
+        order_by: None,
+        order_late: None,
+        trend_gpus_per_week: None,
+        horizon_reason: None,
+        gpus_given_back: idle.gpu_hours_per_week.map(|hours| hours / 168.0),
+        idle,
+    };
+    let Some(load) = load else {
+        planned.no_plan = Some("no job and no count asks for a GPU of this pool".to_owned());
+        return Ok(planned);
+    };
+    if capacity.source == "peak-held" {
+        planned.no_plan = Some(floor(capacity));
+        return Ok(planned);
+    }
+    match loadline_forecast::plan(load, capacity.gpus, &settings) {
+        Ok(plan) => {
+            let at = |ms: Option<i64>| ms.and_then(DateTime::from_timestamp_millis);
+            planned.meets = Some(words(&plan));
+            planned.full_at = match plan.meets {
+                Meets::At { week_ms } => at(Some(week_ms)),
+                Meets::Already | Meets::NotWithin { .. } => None,
+            };
+            planned.gpus_needed = Some(plan.gpus_needed);
+            planned.order_by = at(plan.order_by_ms);
+            planned.order_late = Some(plan.order_late);
+            planned.trend_gpus_per_week = Some(plan.trend_gpus_per_week);
+            planned.horizon_reason = Some(plan.horizon_reason);
+        }
+        Err(error) if error.kind() == loadline_forecast::ErrorKind::Refused => {
+            planned.no_plan = Some(error.to_string());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(planned)
+}
+
+fn tell(planned: &Planned, currency: &str) -> Result<(), Failure> {
+    print::line(&format!("\n{}", planned.scope))?;
+    print::line(&format!(
+        "capacity  {:.0} GPUs, known from {}",
+        planned.capacity_gpus, planned.capacity_source
+    ))?;
+    if let Some(reason) = &planned.no_plan {
+        print::line(&format!("no plan   {reason}"))?;
+    }
+    if let Some(trend) = planned.trend_gpus_per_week {
+        print::line(&format!("trend     {trend:+.2} GPUs a week"))?;
+    }
+    if let Some(meets) = &planned.meets {
+        print::line(&format!("full      {meets}"))?;
+    }
+    if let Some(reason) = &planned.horizon_reason {
+        print::line(&format!("horizon   {reason}"))?;
+    }
+    let idle = &planned.idle;
+    match (idle.gpu_hours, planned.gpus_given_back) {
+        (Some(hours), Some(gpus)) => {
+            let cost = idle
+                .cost
+                .filter(|cost| *cost > 0.0)
+                .map_or_else(String::new, |cost| format!(", worth {cost:.0} {currency}"));
+            print::line(&format!(
+                "idle      {hours:.0} GPU-hours held while idle in the last {:.0} days{cost}: given back, they are {gpus:.1} GPUs",
+                idle.days
+            ))
+        }
+        _ => print::line("idle      unknown: no reading of what jobs held"),
+    }
+}
+
+/// Why a capacity that is only a floor carries no plan.
+pub(in crate::commands) fn floor(capacity: &Capacity) -> String {
+    format!(
+        "capacity is not known; the most GPUs ever held in an hour, {:.0}, is a floor (state it under [[capacity]] in loadline.toml, or import an inventory)",
+        capacity.gpus
+    )
+}
+
+/// GPU-hours held while idle over the last weeks, of the fleet or of a pool.
+pub(in crate::commands) async fn idle(
+    session: &Session,
+    pool: Option<&str>,
+) -> Result<Idle, Failure> {
+    let (first, until) = session.span();
+    let from = first.max(until - TimeDelta::days(IDLE_DAYS));
+    let days = (until - from).num_seconds() as f64 / 86_400.0;
+    let params: Params =
+        [("from".to_owned(), from.to_rfc3339()), ("until".to_owned(), until.to_rfc3339())].into();
+    let asked = pool.map_or_else(String::new, |pool| {
+        format!("WHERE i.\"partition\" = '{}'", pool.replace('\'', "''"))
+    });
+    let text = format!(
+        "SELECT sum(i.gpu_hours_idle) AS gpu_hours, CASE WHEN count(*) FILTER \
+         (WHERE i.gpu_hours_idle > 0 AND i.cost_idle IS NULL) = 0 THEN sum(i.cost_idle) END AS cost \
+         FROM answer i {asked}"
+    );
+    let answer = session.query_over(&query::find("idle_held")?, &params, &text).await?;
+    let row = rows(&answer).into_iter().next();
+    let gpu_hours = row.as_ref().and_then(|row| row.number("gpu_hours"));
+    Ok(Idle {
+        gpu_hours,
+        gpu_hours_per_week: gpu_hours.filter(|_| days > 0.0).map(|hours| hours * 7.0 / days),
+        cost: row.as_ref().and_then(|row| row.number("cost")),
+        days,
+    })
+}
+
+/// The expansion rule of each pool, with the last weeks behind it.
+pub(in crate::commands) async fn expansion(
+    session: &Session,
+    weeks: u32,
+    ratio: f64,
+) -> Result<Vec<Expansion>, Failure> {
+    let params: Params =
+        [("weeks".to_owned(), weeks.to_string()), ("util_ratio".to_owned(), ratio.to_string())]
+            .into();
+    let answer = session.query(&query::find("expansion")?, &params).await?;
+    let mut rules: Vec<Expansion> = Vec::new();
+    for row in rows(&answer) {
+        let pool = row.text("partition").unwrap_or_else(|| "default".to_owned());
+        let week = ExpansionWeek {
+            week_started_at: row.instant("week_started_at"),
+            held_ratio: row.number("held_ratio"),
+            gpus_waiting_mean: row.number("gpus_waiting_mean"),
+        };
+        match rules.iter_mut().find(|rule| rule.pool == pool) {
+            Some(rule) => rule.weeks.push(week),
+            None => rules.push(Expansion {
+                pool,
+                conclusion: row.text("conclusion").unwrap_or_default(),
+                weeks: vec![week],
+            }),
+        }
+    }
+    for rule in &mut rules {
+        let shown = rule.weeks.len().saturating_sub(weeks as usize);
+        rule.weeks.drain(..shown);
+    }
+    Ok(rules)
+}
+
+fn local_day(session: &Session, at: DateTime<Utc>) -> String {
+    session.calendar().local_date(at).to_string()
+}
+
+/// When the load meets capacity and what to order by when, in words.
+pub(in crate::commands) fn words(plan: &Plan) -> String {
+    let day = |ms: i64| {
+        DateTime::from_timestamp_millis(ms)
+            .map_or_else(|| "an unknown day".to_owned(), |at| at.format("%Y-%m-%d").to_string())
+    };
+    let met = match plan.meets {
+        Meets::Already => "the load is at capacity already".to_owned(),
+        Meets::At { week_ms } => format!("the load meets capacity in the week of {}", day(week_ms)),
+        Meets::NotWithin { weeks } => {
+            return format!("the load does not meet capacity within {weeks} weeks");
+        }
+    };
+    let order = match plan.order_by_ms {
+        Some(_) if plan.order_late => {
+            "; to be ordered now: the lead time is longer than what is left".to_owned()
+        }
+        Some(ms) => format!(", to be ordered by {}", day(ms)),
+        None => String::new(),
+    };
+    format!("{met}; {} GPUs are missing at the largest shortfall{order}", plan.gpus_needed)
+}

@@ -1,0 +1,262 @@
+//! What a reader of the outlook must know, one line each, in English and Chinese.
+
+use chrono::DateTime;
+use loadline_forecast::{Meets, Plan, Reason};
+use serde::{Serialize, Serializer};
+
+use super::chart::number;
+use super::words::{Language, percent};
+
+/// One line under the outlook. As JSON it is its English text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Note {
+    /// The model and how it did.
+    Forecast {
+        /// Name of the model.
+        model: String,
+        /// Origins of the backtest; `None` without one.
+        origins: Option<usize>,
+        /// Skill against seasonal naive.
+        skill_ratio: Option<f64>,
+        /// Share of outcomes inside the 80 % interval.
+        coverage_80_ratio: Option<f64>,
+    },
+    /// What the forecaster says of the series.
+    Reason(Reason),
+    /// Why there is no forecast.
+    NoForecast(String),
+    /// The plan.
+    Plan {
+        /// When the load meets capacity.
+        meets: Meets,
+        /// GPUs missing at the largest shortfall.
+        gpus_needed: u32,
+        /// When to order them, milliseconds UTC.
+        order_by_ms: Option<i64>,
+        /// That has passed.
+        order_late: bool,
+        /// Trend of the load in GPUs a week.
+        trend_gpus_per_week: f64,
+        /// Weeks looked ahead.
+        weeks: usize,
+    },
+    /// Why there is no plan.
+    NoPlan(String),
+    /// The number of GPUs is only known from below.
+    CapacityFloor {
+        /// Most GPUs ever held in an hour.
+        gpus: f64,
+    },
+    /// What was held while idle lately.
+    Idle {
+        /// GPU-hours.
+        gpu_hours: f64,
+        /// GPUs that they are on average.
+        gpus: f64,
+        /// Days summed over.
+        days: f64,
+    },
+    /// What the expansion rule says of a pool.
+    Expansion {
+        /// Pool.
+        pool: String,
+        /// Conclusion in English, which begins with its verdict.
+        conclusion: String,
+        /// Weeks in a row that the rule asks for.
+        weeks_asked: u32,
+        /// Share of capacity that it asks for.
+        ratio: f64,
+        /// Held share of the last week.
+        held_ratio: Option<f64>,
+        /// GPUs waiting in the first and in the last of these weeks.
+        waiting: Option<(f64, f64)>,
+    },
+}
+
+impl Serialize for Note {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text(Language::En))
+    }
+}
+
+impl Note {
+    /// The plan in a line.
+    #[must_use]
+    pub fn plan(plan: &Plan) -> Self {
+        Self::Plan {
+            meets: plan.meets,
+            gpus_needed: plan.gpus_needed,
+            order_by_ms: plan.order_by_ms,
+            order_late: plan.order_late,
+            trend_gpus_per_week: plan.trend_gpus_per_week,
+            weeks: plan.weeks.len(),
+        }
+    }
+
+    /// The line.
+    #[must_use]
+    pub fn text(&self, language: Language) -> String {
+        match language {
+            Language::En => self.english(),
+            Language::Zh => self.chinese(),
+        }
+    }
+
+    fn english(&self) -> String {
+        match self {
+            Self::Forecast { model, origins, skill_ratio, coverage_80_ratio } => {
+                let tested = match (origins, skill_ratio) {
+                    (Some(origins), Some(skill)) => {
+                        let than = if *skill > 0.0 { "better than" } else { "not better than" };
+                        format!(
+                            "{than} seasonal naive in a backtest over {origins} origins (skill {:+.0} %), with {} of outcomes inside the 80 % interval",
+                            skill * 100.0,
+                            percent(*coverage_80_ratio, Language::En.words())
+                        )
+                    }
+                    (Some(origins), None) => format!(
+                        "backtest over {origins} origins: seasonal naive was perfect, so no skill can be stated"
+                    ),
+                    (None, _) => "the history is too short for a backtest".to_owned(),
+                };
+                format!("Forecast by {model}: {tested}.")
+            }
+            Self::Reason(reason) => format!("Forecast: {reason}."),
+            Self::NoForecast(reason) => format!("No forecast: {reason}."),
+            Self::Plan {
+                meets,
+                gpus_needed,
+                order_by_ms,
+                order_late,
+                trend_gpus_per_week,
+                weeks,
+            } => {
+                let trend = format!("The load has moved by {trend_gpus_per_week:+.1} GPUs a week");
+                let when = match meets {
+                    Meets::Already => "is at capacity already".to_owned(),
+                    Meets::At { week_ms } => {
+                        format!("meets capacity in the week of {}", day(*week_ms))
+                    }
+                    Meets::NotWithin { weeks } => {
+                        return format!("{trend}; it does not meet capacity within {weeks} weeks.");
+                    }
+                };
+                let order = match order_by_ms {
+                    Some(_) if *order_late => ", to be ordered now".to_owned(),
+                    Some(ms) => format!(", to be ordered by {}", day(*ms)),
+                    None => String::new(),
+                };
+                format!(
+                    "{trend} and {when}; looking {weeks} weeks ahead, {gpus_needed} GPUs are missing at the largest shortfall{order}."
+                )
+            }
+            Self::NoPlan(reason) => format!("No plan: {reason}."),
+            Self::CapacityFloor { gpus } => format!(
+                "No plan: how many GPUs are installed is not known; the most ever held in an hour, {gpus:.0}, is a floor."
+            ),
+            Self::Idle { gpu_hours, gpus, days } => format!(
+                "In the last {days:.0} days jobs held {} GPU-hours while idle: {gpus:.1} GPUs on average.",
+                number(*gpu_hours)
+            ),
+            Self::Expansion { pool, conclusion, .. } => {
+                format!("Expansion rule for pool {pool}: {conclusion}.")
+            }
+        }
+    }
+
+    fn chinese(&self) -> String {
+        match self {
+            Self::Forecast { model, origins, skill_ratio, coverage_80_ratio } => {
+                let tested = match (origins, skill_ratio) {
+                    (Some(origins), Some(skill)) => format!(
+                        "在 {origins} 个起点的回测中{}季节性朴素预测（技巧 {:+.0} %），80 % 区间实际覆盖 {}",
+                        if *skill > 0.0 { "优于" } else { "不优于" },
+                        skill * 100.0,
+                        percent(*coverage_80_ratio, Language::Zh.words())
+                    ),
+                    (Some(origins), None) => {
+                        format!("{origins} 个起点的回测中季节性朴素预测毫无误差，无法给出技巧")
+                    }
+                    (None, _) => "历史太短，无法回测".to_owned(),
+                };
+                format!("预测模型 {model}：{tested}。")
+            }
+            Self::Reason(reason) => format!("预测说明：{}。", reason_zh(reason)),
+            Self::NoForecast(reason) => format!("无法预测：{reason}。"),
+            Self::Plan {
+                meets,
+                gpus_needed,
+                order_by_ms,
+                order_late,
+                trend_gpus_per_week,
+                weeks,
+            } => {
+                let trend = format!("负载每周变化 {trend_gpus_per_week:+.1} 块 GPU");
+                let when = match meets {
+                    Meets::Already => "已达到容量".to_owned(),
+                    Meets::At { week_ms } => format!("将在 {} 当周达到容量", day(*week_ms)),
+                    Meets::NotWithin { weeks } => {
+                        return format!("{trend}，未来 {weeks} 周内不会达到容量。");
+                    }
+                };
+                let order = match order_by_ms {
+                    Some(_) if *order_late => "，应立即下单".to_owned(),
+                    Some(ms) => format!("，最迟 {} 下单", day(*ms)),
+                    None => String::new(),
+                };
+                format!(
+                    "{trend}，{when}；在未来 {weeks} 周中，缺口最大时少 {gpus_needed} 块 GPU{order}。"
+                )
+            }
+            Self::NoPlan(reason) => format!("无法规划：{reason}。"),
+            Self::CapacityFloor { gpus } => {
+                format!("无法规划：装机数未知；每小时占用的历史峰值 {gpus:.0} 块只是下限。")
+            }
+            Self::Idle { gpu_hours, gpus, days } => format!(
+                "最近 {days:.0} 天作业占而不用 {} GPU 小时，平均相当于 {gpus:.1} 块 GPU。",
+                number(*gpu_hours)
+            ),
+            Self::Expansion { pool, conclusion, weeks_asked, ratio, held_ratio, waiting } => {
+                let words = Language::Zh.words();
+                let verdict = match conclusion.split(':').next().unwrap_or_default() {
+                    "expand" => "建议扩容",
+                    "watch" => "占用已持续偏高，但排队没有增长，继续观察",
+                    "keep" => "暂不扩容",
+                    _ => "历史太短，无法判断",
+                };
+                let queue = waiting.map_or_else(String::new, |(first, last)| {
+                    format!("，排队由 {first:.1} 块变为 {last:.1} 块 GPU")
+                });
+                format!(
+                    "扩容规则（分区 {pool}）：{verdict}。规则为连续 {weeks_asked} 周占用高于 {} 且排队增长；最近一周占用 {}{queue}。",
+                    percent(Some(*ratio), words),
+                    percent(*held_ratio, words)
+                )
+            }
+        }
+    }
+}
+
+fn day(ms: i64) -> String {
+    DateTime::from_timestamp_millis(ms)
+        .map_or_else(String::new, |at| at.format("%Y-%m-%d").to_string())
+}
+
+fn reason_zh(reason: &Reason) -> String {
+    match reason {
+        Reason::TooLittleHistory { have_days, need_days } => {
+            format!("历史只有 {have_days:.1} 天，学习周规律需要 {need_days:.0} 天")
+        }
+        Reason::Constant { gpus } => format!("需求始终为 {gpus} 块 GPU"),
+        Reason::AllZero => "需求始终为 0".to_owned(),
+        Reason::Gaps { missing, steps } => {
+            format!("{steps} 个时段中有 {missing} 个没有数据，未计入")
+        }
+        Reason::Late { since_ms } => format!("{} 之后没有数据", day(*since_ms)),
+        Reason::LevelShift { at_ms, before_gpus, after_gpus } => {
+            format!("{} 起水平由 {before_gpus:.1} 变为 {after_gpus:.1} 块 GPU", day(*at_ms))
+        }
+        Reason::NewSeries { first_ms } => format!("新序列：首次需求在 {}", day(*first_ms)),
+        other => other.to_string(),
+    }
+}
