@@ -5,7 +5,7 @@ mod figures;
 
 use chrono::{DateTime, Utc};
 use loadline_engine::Session;
-use loadline_forecast::{Plan, PlanSettings, QuantileLevel};
+use loadline_forecast::{Basis, Plan, PlanSettings, QuantileLevel};
 
 use super::outlook::plan::Idle;
 use super::{Context, outlook, period, print};
@@ -130,7 +130,10 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
             outlook.model = forecast.basis.name().to_owned();
             outlook.skill_ratio = tested.as_ref().and_then(|tested| tested.overall.skill());
             outlook.interval_coverage_80_ratio =
-                tested.as_ref().map(|tested| tested.overall.coverage_80_ratio);
+                tested.as_ref().map(|tested| match forecast.basis {
+                    Basis::SeasonalNaive => tested.overall.naive_coverage_80_ratio,
+                    Basis::WeeklyElasticNet | Basis::Level => tested.overall.coverage_80_ratio,
+                });
             outlook.notes.push(Note::Forecast {
                 model: outlook.model.clone(),
                 origins: tested.as_ref().map(|tested| tested.origins.len()),
@@ -147,21 +150,7 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
         let gpus = idle.gpu_hours_per_week.unwrap_or(0.0) / 168.0;
         outlook.notes.push(Note::Idle { gpu_hours, gpus, days: idle.days });
     }
-    for rule in outlook::plan::expansion(session, EXPANSION.0, EXPANSION.1).await? {
-        let last = rule.weeks.last();
-        outlook.notes.push(Note::Expansion {
-            weeks_asked: EXPANSION.0,
-            ratio: EXPANSION.1,
-            held_ratio: last.and_then(|week| week.held_ratio),
-            waiting: rule
-                .weeks
-                .first()
-                .and_then(|week| week.gpus_waiting_mean)
-                .zip(last.and_then(|week| week.gpus_waiting_mean)),
-            pool: rule.pool,
-            conclusion: rule.conclusion,
-        });
-    }
+    outlook.notes.extend(expansion(session).await?);
     if capacity.source == "peak-held" {
         outlook.notes.push(Note::CapacityFloor { gpus: capacity.gpus });
         return Ok(looked);
@@ -186,6 +175,35 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
         Err(error) => outlook.notes.push(Note::NoPlan(error.to_string())),
     }
     Ok(looked)
+}
+
+/// The expansion rule: a line for each pool that is full, and one for how many are not.
+async fn expansion(session: &Session) -> Result<Vec<Note>, Failure> {
+    let (weeks_asked, ratio) = EXPANSION;
+    let rules = outlook::plan::expansion(session, weeks_asked, ratio).await?;
+    let (mut notes, mut keep, mut unknown) = (Vec::new(), 0, 0);
+    for rule in rules {
+        match rule.conclusion.split(':').next() {
+            Some("keep") => keep += 1,
+            Some("expand" | "watch") => {
+                let last = rule.weeks.last();
+                let first = rule.weeks.first().and_then(|week| week.gpus_waiting_mean);
+                notes.push(Note::Expansion {
+                    weeks_asked,
+                    ratio,
+                    held_ratio: last.and_then(|week| week.held_ratio),
+                    waiting: first.zip(last.and_then(|week| week.gpus_waiting_mean)),
+                    pool: rule.pool,
+                    conclusion: rule.conclusion,
+                });
+            }
+            _ => unknown += 1,
+        }
+    }
+    if keep + unknown > 0 {
+        notes.push(Note::NoExpansion { weeks_asked, ratio, keep, unknown });
+    }
+    Ok(notes)
 }
 
 #[cfg(test)]

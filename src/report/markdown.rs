@@ -26,21 +26,30 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
         text.push_str(&format!("- **{question}** **{}**. {}\n", answer.figure, answer.sentence));
     }
     text.push_str(&format!("\n## {}\n\n", words.teams));
-    text.push_str(&format!(
-        "| {} | {} | {} | {} |\n|---|---:|---:|---:|\n",
-        words.team, words.held, words.busy, words.idle_held
-    ));
+    let known = data.teams.iter().any(|team| team.gpu_hours_busy.is_some());
+    let priced = data.teams.iter().any(|team| team.cost.is_some_and(|cost| cost > 0.0));
+    let mut head = vec![words.team.to_owned(), words.held.to_owned()];
+    if known {
+        head.extend([words.busy.to_owned(), words.idle_held.to_owned()]);
+    }
+    if priced {
+        head.push(data.currency.clone());
+    }
+    text.push_str(&format!("| {} |\n|---|{}\n", head.join(" | "), "---:|".repeat(head.len() - 1)));
     let hours = |value: Option<f64>| value.map_or_else(|| words.unknown.to_owned(), number);
     for team in &data.teams {
-        text.push_str(&format!(
-            "| {} | {} | {} | {} |\n",
-            cell(&team.team),
-            number(team.gpu_hours_held),
-            hours(team.gpu_hours_busy),
-            hours(team.gpu_hours_idle_held)
-        ));
+        let mut row = vec![cell(&team.team), number(team.gpu_hours_held)];
+        if known {
+            row.extend([hours(team.gpu_hours_busy), hours(team.gpu_hours_idle_held)]);
+        }
+        if priced {
+            row.push(hours(team.cost));
+        }
+        text.push_str(&format!("| {} |\n", row.join(" | ")));
     }
-    text.push_str(&format!("\n## {}\n\n", words.health));
+    if !data.health.is_empty() {
+        text.push_str(&format!("\n## {}\n\n", words.health));
+    }
     for row in &data.health {
         let jobs = number(row.jobs as f64);
         text.push_str(&format!(

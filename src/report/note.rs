@@ -71,6 +71,17 @@ pub enum Note {
         /// GPUs waiting in the first and in the last of these weeks.
         waiting: Option<(f64, f64)>,
     },
+    /// Pools of which the expansion rule asks for nothing.
+    NoExpansion {
+        /// Weeks in a row that the rule asks for.
+        weeks_asked: u32,
+        /// Share of capacity that it asks for.
+        ratio: f64,
+        /// Pools that are not full that long.
+        keep: usize,
+        /// Pools of fewer whole weeks than it asks for.
+        unknown: usize,
+    },
 }
 
 impl Serialize for Note {
@@ -106,6 +117,13 @@ impl Note {
         match self {
             Self::Forecast { model, origins, skill_ratio, coverage_80_ratio } => {
                 let tested = match (origins, skill_ratio) {
+                    (Some(origins), Some(skill)) if model == "seasonal_naive" && *skill < 0.0 => {
+                        format!(
+                            "used because the model does worse than it in a backtest over {origins} origins (skill {:+.0} %); {} of outcomes lay inside its 80 % interval",
+                            skill * 100.0,
+                            percent(*coverage_80_ratio, Language::En.words())
+                        )
+                    }
                     (Some(origins), Some(skill)) => {
                         let than = if *skill > 0.0 { "better than" } else { "not better than" };
                         format!(
@@ -161,6 +179,17 @@ impl Note {
             Self::Expansion { pool, conclusion, .. } => {
                 format!("Expansion rule for pool {pool}: {conclusion}.")
             }
+            Self::NoExpansion { weeks_asked, ratio, keep, unknown } => {
+                let share = percent(Some(*ratio), Language::En.words());
+                let kept = (*keep > 0).then(|| {
+                    format!("{keep} pools were not above {share} for {weeks_asked} weeks in a row")
+                });
+                let young = (*unknown > 0).then(|| {
+                    format!("{unknown} pools have fewer than {weeks_asked} whole weeks of history")
+                });
+                let parts: Vec<String> = kept.into_iter().chain(young).collect();
+                format!("Expansion rule: {}.", parts.join("; "))
+            }
         }
     }
 
@@ -168,6 +197,13 @@ impl Note {
         match self {
             Self::Forecast { model, origins, skill_ratio, coverage_80_ratio } => {
                 let tested = match (origins, skill_ratio) {
+                    (Some(origins), Some(skill)) if model == "seasonal_naive" && *skill < 0.0 => {
+                        format!(
+                            "采用它是因为在 {origins} 个起点的回测中模型不如它（技巧 {:+.0} %），其 80 % 区间实际覆盖 {}",
+                            skill * 100.0,
+                            percent(*coverage_80_ratio, Language::Zh.words())
+                        )
+                    }
                     (Some(origins), Some(skill)) => format!(
                         "在 {origins} 个起点的回测中{}季节性朴素预测（技巧 {:+.0} %），80 % 区间实际覆盖 {}",
                         if *skill > 0.0 { "优于" } else { "不优于" },
@@ -232,6 +268,15 @@ impl Note {
                     percent(Some(*ratio), words),
                     percent(*held_ratio, words)
                 )
+            }
+            Self::NoExpansion { weeks_asked, ratio, keep, unknown } => {
+                let share = percent(Some(*ratio), Language::Zh.words());
+                let kept = (*keep > 0)
+                    .then(|| format!("{keep} 个分区未连续 {weeks_asked} 周高于 {share}"));
+                let young = (*unknown > 0)
+                    .then(|| format!("{unknown} 个分区的历史不足 {weeks_asked} 个整周"));
+                let parts: Vec<String> = kept.into_iter().chain(young).collect();
+                format!("扩容规则：{}。", parts.join("；"))
             }
         }
     }

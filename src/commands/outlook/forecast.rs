@@ -7,7 +7,8 @@ use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
 use loadline_engine::Answer;
 use loadline_engine::calendar::Calendar;
 use loadline_forecast::{
-    Backtest, CalendarColumn, Forecast, ForecastSettings, QuantileLevel, Series, backtest, origins,
+    Backtest, Basis, CalendarColumn, Forecast, ForecastSettings, ModelChoice, QuantileLevel,
+    Series, backtest, origins,
 };
 
 use super::super::{Context, print};
@@ -56,17 +57,25 @@ pub(in crate::commands) fn told(forecast: &Forecast, tested: Option<&Backtest>) 
     let mut text = format!("{}: {}", forecast.series, forecast.basis.name());
     match tested {
         Some(tested) => {
-            let skill = tested.overall.skill().map_or_else(
-                || "no skill can be stated: the seasonal naive was perfect".to_owned(),
-                |skill| {
+            let model = tested.forecasts.first().map_or("model", |made| made.basis.name());
+            let skill = match tested.overall.skill() {
+                None => "no skill can be stated: the seasonal naive was perfect".to_owned(),
+                Some(skill) if forecast.basis == Basis::SeasonalNaive && skill < 0.0 => {
+                    format!("it is used because {model} does worse (skill {:+.0} %)", skill * 100.0)
+                }
+                Some(skill) => {
                     let than = if skill > 0.0 { "better" } else { "no better" };
                     format!("skill {:+.0} % ({than} than seasonal naive)", skill * 100.0)
-                },
-            );
+                }
+            };
+            let coverage = match forecast.basis {
+                Basis::SeasonalNaive => tested.overall.naive_coverage_80_ratio,
+                Basis::WeeklyElasticNet | Basis::Level => tested.overall.coverage_80_ratio,
+            };
             text.push_str(&format!(
                 "; backtest over {} origins: {skill}, {:.0} % of outcomes inside the 80 % interval",
                 tested.origins.len(),
-                tested.overall.coverage_80_ratio * 100.0
+                coverage * 100.0
             ));
         }
         None => text.push_str("; history too short for a backtest"),
@@ -77,21 +86,27 @@ pub(in crate::commands) fn told(forecast: &Forecast, tested: Option<&Backtest>) 
     text
 }
 
-/// A forecast and the backtest behind it, where the history allows one.
+/// A forecast and the backtest behind it, where the history allows one. A model that did not beat
+/// the seasonal naive there makes way for it.
 pub(in crate::commands) fn look_ahead(
     series: &Series,
     calendar: &Calendar,
     steps: usize,
 ) -> Result<(Forecast, Option<Backtest>), Failure> {
-    let settings = ForecastSettings { horizon_steps: steps, ..ForecastSettings::default() };
+    let mut settings = ForecastSettings { horizon_steps: steps, ..ForecastSettings::default() };
     let columns = calendar_columns(series, calendar, steps);
     let forecast = loadline_forecast::forecast(series, &columns, &settings)?;
     let origins = origins(series, steps, ORIGINS);
-    let tested = match origins.is_empty() {
-        true => None,
-        false => Some(backtest(series, &columns, &settings, &origins)?),
-    };
-    Ok((forecast, tested))
+    if origins.is_empty() {
+        return Ok((forecast, None));
+    }
+    let tested = backtest(series, &columns, &settings, &origins)?;
+    if forecast.basis == Basis::WeeklyElasticNet && tested.overall.skill().is_some_and(|s| s < 0.0)
+    {
+        settings.model = ModelChoice::SeasonalNaive;
+        return Ok((loadline_forecast::forecast(series, &columns, &settings)?, Some(tested)));
+    }
+    Ok((forecast, Some(tested)))
 }
 
 /// The share of each step that is worked and that is holiday, and the local hour of the week.

@@ -116,6 +116,9 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
     for one in &planned {
         tell(one, &context.config()?.money.currency)?;
     }
+    if planned.iter().all(|one| one.idle.gpu_hours.is_none()) {
+        print::line("\nidle      unknown: no reading of what jobs held")?;
+    }
     for rule in &rules {
         print::line(&format!("\nexpand    {}: {}", rule.pool, rule.conclusion))?;
         for week in &rule.weeks {
@@ -223,7 +226,7 @@ fn tell(planned: &Planned, currency: &str) -> Result<(), Failure> {
                 idle.days
             ))
         }
-        _ => print::line("idle      unknown: no reading of what jobs held"),
+        _ => Ok(()),
     }
 }
 

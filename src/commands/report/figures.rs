@@ -65,7 +65,11 @@ impl Asked<'_> {
         };
         let hours = (self.until - self.from).num_milliseconds() as f64 / 3_600_000.0;
         let days = found.ledger.iter().filter_map(|row| self.day(row, &found)).collect();
-        let teams = found.held.iter().filter_map(|row| team(row, &found)).collect();
+        let mut teams: Vec<TeamUse> =
+            found.held.iter().filter_map(|row| team(row, &found)).collect();
+        teams.sort_by(|a, b| {
+            b.gpu_hours_held.total_cmp(&a.gpu_hours_held).then_with(|| a.team.cmp(&b.team))
+        });
         Ok((totals(&found, hours), days, teams))
     }
 
