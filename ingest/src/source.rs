@@ -3,6 +3,7 @@
 pub(crate) mod clock;
 #[cfg(test)]
 pub(crate) mod collected;
+pub mod dcgm;
 pub mod input;
 pub mod instant;
 pub mod mapped;

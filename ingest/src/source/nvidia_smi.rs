@@ -555,4 +555,4 @@ fn told_as(gpu: &Gpu) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

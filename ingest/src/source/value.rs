@@ -19,7 +19,6 @@ pub(crate) enum Reading {
 }
 
 /// A measurement of a sample: one column of `samples` that a source fills.
-#[expect(dead_code, reason = "pages of dcgm-exporter carry more than nvidia-smi tells")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
     GpuUtil,

@@ -1,0 +1,281 @@
+//! Series of one page brought together: one sample for each GPU and slice.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::metric::{Told, Unit, of_board_only, slice_factor, told};
+use super::series::{Labels, Series};
+use crate::batch::Output;
+use crate::source::sample::{Name, Names, Sample};
+use crate::source::value::{Measure, Reading, blank};
+
+/// What a sample is of. `at_ms` is there where the lines carry their own time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Key {
+    pub(super) at_ms: Option<i64>,
+    pub(super) node: Name,
+    pub(super) uuid: Name,
+    pub(super) gpu: Option<i16>,
+    pub(super) mig: Option<i16>,
+}
+
+impl Key {
+    /// The GPU or slice that a series is of; `None` where its labels name none.
+    pub(super) fn of(series: &Series<'_>, names: &mut Names) -> Option<Self> {
+        let labels = &series.labels;
+        let mut name = |text: Option<&Cow<'_, str>>| text.map(|text| names.of(text));
+        let key = Self {
+            at_ms: series.at_ms,
+            node: name(labels.node()),
+            uuid: name(labels.uuid.as_ref()),
+            gpu: labels.gpu.as_ref().and_then(|gpu| gpu.parse().ok()).filter(|gpu| *gpu >= 0),
+            mig: labels.mig.as_ref().and_then(|id| id.parse().ok()),
+        };
+        (key.uuid.is_some() || key.gpu.is_some()).then_some(key)
+    }
+}
+
+/// What the series of one GPU or slice say together.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    pub(super) sample: Sample,
+    pub(super) driver: Name,
+    pub(super) vbios: Name,
+    /// Where it begins: a line of a page; `None` in an answer of the API.
+    pub(super) line: Option<u64>,
+    jobs: BTreeSet<String>,
+    ranks: BTreeMap<u8, u8>,
+    engine: Option<f64>,
+    free: Option<f64>,
+    reserved: Option<f64>,
+    /// The board's own figures that DCGM repeated on a slice.
+    board: Vec<(Measure, f64)>,
+}
+
+/// What became of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Added {
+    /// It is part of a sample.
+    Kept,
+    /// It fills no column, or names no GPU.
+    Other,
+    /// The same series with the same value stood there already.
+    Repeated,
+    /// The same series stood there with another value, in the line named.
+    Contradicts(Option<u64>),
+}
+
+/// The rows of the page that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    rows: BTreeMap<Key, Row>,
+    /// Series of the page, by name and labels as printed: value and line.
+    series: HashMap<u64, (u64, Option<u64>)>,
+    /// Which metrics of which GPUs it has.
+    places: HashSet<u64>,
+    /// `HELP` and `TYPE` comments it has.
+    described: HashSet<u64>,
+    metric: String,
+    /// Measurements of which a true ratio was seen, by their number.
+    ratios: u32,
+}
+
+impl Page {
+    /// Whether a `HELP` or `TYPE` comment begins another page: the format has one of each for a
+    /// metric.
+    pub(super) fn ends_before_comment(&mut self, text: &str) -> bool {
+        let mut words = text.split_whitespace();
+        let (kind, name) = (words.next(), words.next().unwrap_or_default());
+        told(name).is_some() && !self.described.insert(hash(&(kind, name)))
+    }
+
+    /// Whether a series begins another page: it comes back after other metrics.
+    pub(super) fn ends_before(&self, name: &str, key: &Key) -> bool {
+        key.at_ms.is_none() && self.metric != name && self.places.contains(&hash(&(name, key)))
+    }
+
+    /// Adds a series of the GPU or slice `key`.
+    pub(super) fn add(
+        &mut self,
+        key: Key,
+        series: &Series<'_>,
+        line: Option<u64>,
+        names: &mut Names,
+        out: &mut dyn Output,
+    ) -> Added {
+        let Some(told) = told(series.name) else { return Added::Other };
+        let identity = hash(&(series.identity, series.at_ms));
+        let value = series.value.to_bits();
+        if let Some((known, line)) = self.series.get(&identity) {
+            return if *known == value { Added::Repeated } else { Added::Contradicts(*line) };
+        }
+        self.series.insert(identity, (value, line));
+        if self.metric != series.name {
+            series.name.clone_into(&mut self.metric);
+        }
+        if key.at_ms.is_none() {
+            self.places.insert(hash(&(series.name, &key)));
+        }
+        let ratio = self.ratio(told, series);
+        let labels = &series.labels;
+        let mut learn = |known: &mut Name, text: &Option<Cow<'_, str>>| {
+            if let (None, Some(text)) = (&known, text) {
+                *known = Some(names.of(text));
+            }
+        };
+        let row = self.rows.entry(key).or_insert_with(|| Row { line, ..Row::default() });
+        learn(&mut row.sample.cluster, &labels.cluster);
+        learn(&mut row.sample.gpu_model, &labels.model);
+        learn(&mut row.driver, &labels.driver);
+        learn(&mut row.vbios, &labels.vbios);
+        row.jobs.extend(labels.job());
+        row.take(told, series.value, ratio, labels, out);
+        Added::Kept
+    }
+
+    /// Whether a share that may be percent is a ratio: it has decimals, or this measurement had
+    /// a fraction of 1 before. What was printed anew loses the decimals of a `1.000000`.
+    fn ratio(&mut self, told: Told, series: &Series<'_>) -> bool {
+        let Told::Measure { measure, unit: Unit::Share, .. } = told else { return false };
+        let bit = 1 << (measure as u8);
+        if series.value > 0.0 && series.value < 1.0 {
+            self.ratios |= bit;
+        }
+        series.decimals || self.ratios & bit != 0
+    }
+
+    /// Number of rows held.
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The rows of the page, each board before its slices; the page is empty after it.
+    pub(super) fn take(&mut self) -> Vec<(Key, Row)> {
+        self.series.clear();
+        self.places.clear();
+        self.described.clear();
+        self.metric.clear();
+        finished(std::mem::take(&mut self.rows))
+    }
+
+    /// The rows older than `before_ms`, of a file whose lines carry their own time.
+    pub(super) fn take_older(&mut self, before_ms: i64) -> Vec<(Key, Row)> {
+        self.series.clear();
+        let bound = Key { at_ms: Some(before_ms), node: None, uuid: None, gpu: None, mig: None };
+        let younger = self.rows.split_off(&bound);
+        finished(std::mem::replace(&mut self.rows, younger))
+    }
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Row {
+    fn take(
+        &mut self,
+        told: Told,
+        value: f64,
+        ratio: bool,
+        labels: &Labels<'_>,
+        out: &mut dyn Output,
+    ) {
+        let figure = |factor: f64| (!blank(value) && value >= 0.0).then_some(value * factor);
+        match told {
+            Told::Engine => match Measure::GpuUtil.check(value) {
+                Reading::Value(share) => {
+                    let profile = labels.profile.as_deref().filter(|_| labels.mig.is_some());
+                    let model = labels.model.as_deref();
+                    let factor = profile.map_or(1.0, |profile| slice_factor(profile, model));
+                    self.engine.get_or_insert(f64::min(1.0, share * factor));
+                }
+                other => self.sample.set(Measure::GpuUtil, other, out),
+            },
+            Told::MemFree(factor) => self.free = self.free.or(figure(factor)),
+            Told::MemReserved(factor) => self.reserved = self.reserved.or(figure(factor)),
+            Told::Measure { measure, unit, rank } => {
+                let better = self.ranks.get(&(measure as u8)).is_none_or(|known| rank < *known);
+                // Time slicing repeats a series for each pod: the first is as good as any.
+                if !better {
+                    return;
+                }
+                let reading = unit.read(measure, value, ratio);
+                if let Reading::Value(value) = reading {
+                    self.ranks.insert(measure as u8, rank);
+                    if labels.mig.is_some() && of_board_only(measure) {
+                        self.board.push((measure, value));
+                        return;
+                    }
+                }
+                self.sample.set(measure, reading, out);
+            }
+        }
+    }
+}
+
+/// Derives what needs the whole page.
+fn finished(mut rows: BTreeMap<Key, Row>) -> Vec<(Key, Row)> {
+    let mut sliced: BTreeMap<Key, Vec<(Measure, f64)>> = BTreeMap::new();
+    for (key, row) in &mut rows {
+        if key.mig.is_some() {
+            let board = Key { mig: None, ..key.clone() };
+            sliced.entry(board).or_default().append(&mut row.board);
+        }
+    }
+    for (key, repeated) in sliced {
+        if repeated.is_empty() && !rows.contains_key(&key) {
+            continue;
+        }
+        // A board that is sliced may have no row of its own: its power still counts once.
+        let slice = rows.range(key.clone()..).next().map(|(_, row)| row.of_same_board());
+        let board = rows.entry(key).or_insert_with(|| slice.unwrap_or_default());
+        for (measure, value) in repeated {
+            let known = board.sample.get(measure);
+            // Utilisation of a sliced board is not supported, whatever is printed for it.
+            if known.is_none() && !matches!(measure, Measure::GpuUtil | Measure::MemCopyUtil) {
+                board.sample.put(measure, Some(value));
+            }
+        }
+        board.sample.put(Measure::GpuUtil, None);
+        board.sample.put(Measure::MemCopyUtil, None);
+    }
+    rows.into_iter().map(|(key, row)| row.finished(key)).collect()
+}
+
+impl Row {
+    /// A row of the board that this slice is of, without a measurement.
+    fn of_same_board(&self) -> Self {
+        let sample = Sample {
+            cluster: self.sample.cluster.clone(),
+            gpu_model: self.sample.gpu_model.clone(),
+            ..Sample::default()
+        };
+        let (driver, vbios) = (self.driver.clone(), self.vbios.clone());
+        Self { sample, driver, vbios, line: self.line, ..Self::default() }
+    }
+
+    fn finished(mut self, key: Key) -> (Key, Self) {
+        let sample = &mut self.sample;
+        if sample.get(Measure::GpuUtil).is_none() {
+            sample.put(Measure::GpuUtil, self.engine);
+        }
+        if sample.get(Measure::MemTotal).is_none()
+            && let (Some(used), Some(free)) = (sample.get(Measure::MemUsed), self.free)
+        {
+            sample.put(Measure::MemTotal, Some(used + free + self.reserved.unwrap_or(0.0)));
+        }
+        if !self.jobs.is_empty() {
+            let jobs: Vec<String> = std::mem::take(&mut self.jobs).into_iter().collect();
+            sample.job_id = Some(Arc::from(jobs.join(",")));
+        }
+        sample.gpu_uuid.clone_from(&key.uuid);
+        sample.node.clone_from(&key.node);
+        sample.gpu = key.gpu;
+        sample.mig = key.mig;
+        (key, self)
+    }
+}
