@@ -120,6 +120,7 @@ pub struct InitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     loadline import nvidia-smi gpu-*.csv.gz --node gpu-017 --zone Asia/Shanghai\n  \
+    curl -s http://gpu-017:9400/metrics | loadline import dcgm - --time \"$(date -u +%FT%TZ)\"\n  \
     sacct --allusers --allocations --duplicates --parsable2 -S 2026-01-01 | loadline import sacct -\n  \
     loadline import jobs philly.csv.gz --mapping examples/mappings/philly.toml --dry-run")]
 pub struct ImportArgs {
@@ -141,7 +142,7 @@ pub struct ImportArgs {
     /// Time zone of times without one, such as `Asia/Shanghai`.
     #[arg(long)]
     pub zone: Option<chrono_tz::Tz>,
-    /// Instant of readings without one (`nvidia-smi`).
+    /// Instant of readings without one (`nvidia-smi`, `dcgm`).
     #[arg(long, value_name = "INSTANT")]
     pub time: Option<DateTime<Utc>>,
     /// Seconds between two readings of a GPU; by default the median of what is read.
@@ -167,6 +168,8 @@ pub struct ImportArgs {
 pub enum ImportFormat {
     /// Query CSV logs, whole outputs, or `-q -x` XML.
     NvidiaSmi,
+    /// Pages of dcgm-exporter, or answers of the Prometheus API over its series.
+    Dcgm,
     /// Slurm's accounting, as `sacct --parsable2` prints it.
     Sacct,
     /// Jobs, from CSV with our column names, as all that follow.

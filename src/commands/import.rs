@@ -1,6 +1,7 @@
 //! `loadline import`: reads, merges, commits, and tells what it did.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use loadline_ingest::source::dcgm;
 use loadline_ingest::source::input::Input;
 use loadline_ingest::source::mapped::{self, MappedOptions, Mapping};
 use loadline_ingest::source::nvidia_smi;
@@ -45,6 +46,15 @@ pub(super) async fn import(
 fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), Failure> {
     let table = match args.format {
         ImportFormat::NvidiaSmi => return nvidia_smi_logs(args, import),
+        ImportFormat::Dcgm => {
+            let options = dcgm::Options {
+                node: args.node.clone(),
+                cluster: args.cluster.clone(),
+                time: args.time,
+                zone: args.zone,
+            };
+            return Ok(dcgm::read(&Input::expand(&args.paths)?, &options, import)?);
+        }
         ImportFormat::Sacct => {
             let options = SacctOptions {
                 columns: args.columns.clone(),
