@@ -80,16 +80,10 @@ struct Pages<'a> {
     node: Name,
     /// Samples of pages that share one time, to tell a second page of the same GPUs.
     told: HashSet<Key>,
-    latest_ms: i64,
     kept: u64,
     repeated: u64,
     found: Found,
 }
-
-/// Rows of lines with their own time that are held before the older ones are handed over.
-const ROWS_HELD_MAX: usize = 50_000;
-/// How far apart in time the series of one page may lie.
-const PAGE_MS_MAX: i64 = 600_000;
 
 impl<'a> Pages<'a> {
     fn new(input: &'a Input, options: &'a Options, samples: &'a mut Samples) -> Self {
@@ -102,7 +96,6 @@ impl<'a> Pages<'a> {
             cluster: options.cluster.as_deref().map(Into::into),
             node: options.node.as_deref().map(Into::into),
             told: HashSet::new(),
-            latest_ms: i64::MIN,
             kept: 0,
             repeated: 0,
             found: Found::default(),
@@ -188,21 +181,22 @@ impl<'a> Pages<'a> {
         if self.page.ends_before(series.name, &key) {
             self.end_page(out)?;
         }
-        if let Some(at) = series.at_ms {
-            self.latest_ms = self.latest_ms.max(at);
-        }
         match self.page.add(key, series, line, &mut self.names, out) {
             Added::Kept => self.kept += 1,
             Added::Other => self.found.series(series.name),
             Added::Repeated => self.repeated += 1,
+            Added::Late => {
+                let why = "its time lies too far back: sort the file by time, or split it by GPU";
+                self.reject(line, why, text, out);
+            }
             Added::Contradicts(known) => {
                 let known = known.map_or_else(String::new, |line| format!(" of line {line}"));
                 let why = format!("the series{known} again, at the same time with another value");
                 self.reject(line, &why, text, out);
             }
         }
-        if self.page.len() > ROWS_HELD_MAX {
-            let older = self.page.take_older(self.latest_ms.saturating_sub(PAGE_MS_MAX));
+        if line.is_some() {
+            let older = self.page.take_older();
             self.hand_over(older, out)?;
         }
         Ok(())

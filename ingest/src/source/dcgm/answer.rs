@@ -78,6 +78,7 @@ pub(super) fn read(
             // Series of one answer differ by their labels.
             series(pages, found, &format!("{number}/{place}"), out)?;
         }
+        pages.end_page(out)?;
     }
     Ok(())
 }

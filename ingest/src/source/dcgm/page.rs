@@ -54,6 +54,14 @@ pub(super) struct Row {
     board: Vec<(Measure, f64)>,
 }
 
+/// Rows that are held before the older ones, or those of the nodes before, are handed over:
+/// about 300 MB.
+const ROWS_HELD_MAX: usize = 400_000;
+/// How far apart in time the series of one page may lie.
+const PAGE_MS_MAX: i64 = 600_000;
+/// Series with their own time that are remembered to tell a repeated one.
+const SERIES_HELD_MAX: usize = 1 << 20;
+
 /// What became of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
@@ -63,23 +71,46 @@ pub(super) enum Added {
     Other,
     /// The same series with the same value stood there already.
     Repeated,
+    /// Samples of its time were handed over.
+    Late,
     /// The same series stood there with another value, in the line named.
     Contradicts(Option<u64>),
 }
 
 /// The rows of the page that is being read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Page {
+    /// Rows held before some are handed over.
+    pub(super) rows_held_max: usize,
+    /// Latest time of a line, and that from which on rows are still held: ms since 1970.
+    latest_ms: i64,
+    held_from_ms: i64,
     rows: BTreeMap<Key, Row>,
     /// Series of the page, by name and labels as printed: value and line.
     series: HashMap<u64, (u64, Option<u64>)>,
-    /// Which metrics of which GPUs it has.
+    /// Which metrics it has, and of which GPUs.
     places: HashSet<u64>,
     /// `HELP` and `TYPE` comments it has.
     described: HashSet<u64>,
     metric: String,
     /// Measurements of which a true ratio was seen, by their number.
     ratios: u32,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            rows_held_max: ROWS_HELD_MAX,
+            latest_ms: i64::MIN,
+            held_from_ms: i64::MIN,
+            rows: BTreeMap::new(),
+            series: HashMap::new(),
+            places: HashSet::new(),
+            described: HashSet::new(),
+            metric: String::new(),
+            ratios: 0,
+        }
+    }
 }
 
 impl Page {
@@ -91,9 +122,13 @@ impl Page {
         told(name).is_some() && !self.described.insert(hash(&(kind, name)))
     }
 
-    /// Whether a series begins another page: it comes back after other metrics.
+    /// Whether a series begins another page: it comes back after other metrics. Where many rows
+    /// are held, a metric that comes back for a new GPU is enough: further nodes follow.
     pub(super) fn ends_before(&self, name: &str, key: &Key) -> bool {
-        key.at_ms.is_none() && self.metric != name && self.places.contains(&hash(&(name, key)))
+        let back = key.at_ms.is_none() && self.metric != name;
+        let full = self.rows.len() > self.rows_held_max && !self.rows.contains_key(key);
+        back && (self.places.contains(&hash(&(name, key)))
+            || full && self.places.contains(&hash(&name)))
     }
 
     /// Adds a series of the GPU or slice `key`.
@@ -106,16 +141,26 @@ impl Page {
         out: &mut dyn Output,
     ) -> Added {
         let Some(told) = told(series.name) else { return Added::Other };
+        if let Some(at) = key.at_ms {
+            if at < self.held_from_ms {
+                return Added::Late;
+            }
+            self.latest_ms = self.latest_ms.max(at);
+        }
         let identity = hash(&(series.identity, series.at_ms));
         let value = series.value.to_bits();
         if let Some((known, line)) = self.series.get(&identity) {
             return if *known == value { Added::Repeated } else { Added::Contradicts(*line) };
+        }
+        if key.at_ms.is_some() && self.series.len() >= SERIES_HELD_MAX {
+            self.series.clear();
         }
         self.series.insert(identity, (value, line));
         if self.metric != series.name {
             series.name.clone_into(&mut self.metric);
         }
         if key.at_ms.is_none() {
+            self.places.insert(hash(&series.name));
             self.places.insert(hash(&(series.name, &key)));
         }
         let ratio = self.ratio(told, series);
@@ -146,11 +191,6 @@ impl Page {
         series.decimals || self.ratios & bit != 0
     }
 
-    /// Number of rows held.
-    pub(super) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     /// The rows of the page, each board before its slices; the page is empty after it.
     pub(super) fn take(&mut self) -> Vec<(Key, Row)> {
         self.series.clear();
@@ -160,11 +200,18 @@ impl Page {
         finished(std::mem::take(&mut self.rows))
     }
 
-    /// The rows older than `before_ms`, of a file whose lines carry their own time.
-    pub(super) fn take_older(&mut self, before_ms: i64) -> Vec<(Key, Row)> {
-        self.series.clear();
-        let bound = Key { at_ms: Some(before_ms), node: None, uuid: None, gpu: None, mig: None };
+    /// Where too many rows with their own time are held, those that are too old for a series to
+    /// be missing from them.
+    pub(super) fn take_older(&mut self) -> Vec<(Key, Row)> {
+        if self.rows.len() <= self.rows_held_max || self.latest_ms == i64::MIN {
+            return Vec::new();
+        }
+        self.held_from_ms = self.latest_ms.saturating_sub(PAGE_MS_MAX);
+        let bound = Some(self.held_from_ms);
+        let bound = Key { at_ms: bound, node: None, uuid: None, gpu: None, mig: None };
         let younger = self.rows.split_off(&bound);
+        // Where they are all of ten minutes, the next few would bring nothing.
+        self.rows_held_max = self.rows_held_max.max(younger.len() / 10 * 11);
         finished(std::mem::replace(&mut self.rows, younger))
     }
 }

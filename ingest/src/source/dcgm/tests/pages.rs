@@ -157,6 +157,42 @@ fn zipped_marked_and_crlf_pages_read_alike() {
     }
 }
 
+/// Reads with room for few rows.
+fn read_narrow(text: String, rows_held_max: usize) -> Taken {
+    let (input, options) = (Input::one("-"), nine());
+    let (mut samples, mut taken) = (Samples::default(), Taken::default());
+    let mut pages = Pages::new(&input, &options, &mut samples);
+    pages.page.rows_held_max = rows_held_max;
+    pages.text(Box::new(std::io::Cursor::new(text)), &mut taken).unwrap();
+    pages.finish(&mut taken).unwrap();
+    samples.finish(&mut taken).unwrap();
+    taken
+}
+
+#[test]
+fn more_rows_than_are_held_lose_nothing_unsaid() {
+    // Breaks when a row is handed over before all of its series are read.
+    let series = |metric: &str, node: u32, time: &str| {
+        format!("{metric}{{gpu=\"0\",UUID=\"GPU-{node:03}\",Hostname=\"n{node}\"}} 7{time}\n")
+    };
+    let metrics = ["DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE"];
+    let bare = (0..100).flat_map(|node| metrics.map(|metric| series(metric, node, "")));
+    let taken = read_narrow(bare.collect(), 10);
+    assert_eq!((taken.count(), taken.rejects.len()), (100, 0));
+    assert_eq!(taken.column("power_w"), ["7"; 100]);
+    let minute = |at: i64| format!(" {}", 1_773_114_060_000 + at * 60_000);
+    let by_time = (0..100).flat_map(|at| metrics.map(|metric| series(metric, 0, &minute(at))));
+    let taken = read_narrow(by_time.collect(), 30);
+    assert_eq!((taken.count(), taken.rejects.len()), (100, 0));
+    assert_eq!(taken.column("power_w"), ["7"; 100]);
+    let by_series = metrics.iter().flat_map(|m| (0..100).map(|at| series(m, 0, &minute(at))));
+    let taken = read_narrow(by_series.collect(), 30);
+    assert_eq!(taken.read as usize, taken.count() + taken.rejects.len());
+    let without = taken.column("power_w").iter().filter(|power| *power == "-").count();
+    assert_eq!((taken.count(), without), (100, taken.rejects.len()));
+    assert!(without > 0 && taken.rejects[0].reason.contains("sort the file by time"));
+}
+
 #[test]
 fn quotes_in_labels_stay_in_the_name() {
     // Breaks when an escaped quote ends a label (case 10).
