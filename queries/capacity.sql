@@ -3,31 +3,22 @@
 -- columns:    bin_started_at timestamp, cluster text, partition text,
 --             gpus_installed float64 [GPU], gpus_down float64 [GPU],
 --             gpus_available float64 [GPU], gpus_held float64 [GPU], gpus_free float64 [GPU],
---             held_ratio float64 [0-1], source text
+--             gpus_excess float64 [GPU], held_ratio float64 [0-1], source text
 -- one row per bin (hour, day, week or month) and pool; ordered by bin, cluster, partition. Means
--- over the hours that begin in [$from, $until); held_ratio is held / available. source: config,
--- inventory, counts or peak-held, which is a floor.
-WITH held AS (
-    SELECT coalesce(d.cluster, '') AS cluster_key, d."partition", d.hour_started_at,
-        sum(d.gpus_held) AS gpus
-    FROM demand_hourly d
-    WHERE d.hour_started_at >= local_hour($from) AND d.hour_started_at < $until
-    GROUP BY coalesce(d.cluster, ''), d."partition", d.hour_started_at
-),
-hourly AS (
-    SELECT local_bin($step, c.hour_started_at) AS bin_started_at, c.cluster, c."partition",
-        c.gpus_installed, c.gpus_down, c.gpus_available, c.source, coalesce(h.gpus, 0) AS held,
-        greatest(c.gpus_available - coalesce(h.gpus, 0), 0) AS free
-    FROM capacity_hourly c
-    LEFT JOIN held h
-        ON h.hour_started_at = c.hour_started_at AND h."partition" = c."partition"
-        AND h.cluster_key = coalesce(c.cluster, '')
-    WHERE c.hour_started_at >= local_hour($from) AND c.hour_started_at < $until
-)
-SELECT h.bin_started_at, h.cluster, h."partition", avg(h.gpus_installed) AS gpus_installed,
-    avg(h.gpus_down) AS gpus_down, avg(h.gpus_available) AS gpus_available,
-    avg(h.held) AS gpus_held, avg(h.free) AS gpus_free,
-    sum(h.held) / nullif(sum(h.gpus_available), 0) AS held_ratio, max(h.source) AS source
-FROM hourly h
-GROUP BY h.bin_started_at, h.cluster, h."partition"
-ORDER BY h.bin_started_at, h.cluster, h."partition"
+-- over the hours that begin in [$from, $until) in which it is known what is installed; where that
+-- is never known, over all and without what is installed. installed = held + free + down - excess;
+-- excess is what jobs held beyond what is installed and up, 0 where the inventory is right.
+-- held_ratio is held / available. source: config, inventory, counts or peak-held, which is a floor.
+SELECT local_bin($step, p.hour_started_at) AS bin_started_at, p.cluster, p."partition",
+    avg(p.gpus_installed) AS gpus_installed, avg(p.gpus_down) AS gpus_down,
+    avg(p.gpus_available) AS gpus_available,
+    coalesce(avg(p.gpus_held) FILTER (WHERE p.gpus_installed IS NOT NULL), avg(p.gpus_held))
+        AS gpus_held,
+    avg(p.gpus_free) AS gpus_free, avg(p.gpus_excess) AS gpus_excess,
+    sum(p.gpus_held) FILTER (WHERE p.gpus_installed IS NOT NULL)
+        / nullif(sum(p.gpus_available), 0) AS held_ratio,
+    max(p.source) AS source
+FROM pool_hourly p
+WHERE p.hour_started_at >= local_hour($from) AND p.hour_started_at < $until
+GROUP BY local_bin($step, p.hour_started_at), p.cluster, p."partition"
+ORDER BY local_bin($step, p.hour_started_at), p.cluster, p."partition"

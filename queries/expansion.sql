@@ -10,20 +10,14 @@
 -- samples. weeks_above counts consecutive weeks above $util_ratio up to this one. The queue grows
 -- where a line through the last $weeks weekly means of waiting GPUs rises. The conclusion is the
 -- pool's, as of its last whole week: `expand` where both hold.
-WITH capacity AS (
-    SELECT c.cluster, c."partition", local_week(c.hour_started_at) AS week_started_at,
-        sum(c.gpus_available) AS gpu_hours_available,
-        count(DISTINCT c.hour_started_at) AS hours
-    FROM capacity_hourly c
-    WHERE c.hour_started_at >= $from AND c.hour_started_at < $until
-    GROUP BY c.cluster, c."partition", local_week(c.hour_started_at)
-),
-demand AS (
-    SELECT d.cluster, d."partition", local_week(d.hour_started_at) AS week_started_at,
-        sum(d.gpus_held) AS gpu_hours_held, sum(d.gpus_waiting) AS gpu_hours_waiting
-    FROM demand_hourly d
-    WHERE d.hour_started_at >= $from AND d.hour_started_at < $until
-    GROUP BY d.cluster, d."partition", local_week(d.hour_started_at)
+WITH pool AS (
+    SELECT p.cluster, p."partition", local_week(p.hour_started_at) AS week_started_at,
+        sum(p.gpus_held) AS gpu_hours_held, sum(p.gpus_waiting) AS gpu_hours_waiting,
+        sum(p.gpus_available) AS gpu_hours_available, count(*) AS hours
+    FROM pool_hourly p
+    WHERE p.hour_started_at >= $from AND p.hour_started_at < $until
+        AND p.gpus_installed IS NOT NULL
+    GROUP BY p.cluster, p."partition", local_week(p.hour_started_at)
 ),
 sampled AS (
     SELECT r.cluster, r.node, r.gpu_uuid, local_week(r.started_at) AS week_started_at,
@@ -41,20 +35,15 @@ busy AS (
     GROUP BY s.cluster, coalesce(g."partition", n."partition", 'default'), s.week_started_at
 ),
 week AS (
-    SELECT
-        c.cluster, c."partition", c.week_started_at,
-        local_week(c.week_started_at + INTERVAL '180 hours') AS week_ended_at,
-        coalesce(d.gpu_hours_held, 0) AS gpu_hours_held, c.gpu_hours_available,
-        coalesce(d.gpu_hours_held, 0) / nullif(c.gpu_hours_available, 0) AS held_ratio,
-        b.busy_ratio,
-        coalesce(d.gpu_hours_waiting, 0) / c.hours AS gpus_waiting_mean
-    FROM capacity c
-    LEFT JOIN demand d
-        ON d.week_started_at = c.week_started_at AND (d.cluster IS NOT DISTINCT FROM c.cluster)
-        AND (d."partition" IS NOT DISTINCT FROM c."partition")
+    SELECT p.cluster, p."partition", p.week_started_at,
+        local_week(p.week_started_at + INTERVAL '180 hours') AS week_ended_at,
+        p.gpu_hours_held, p.gpu_hours_available,
+        p.gpu_hours_held / nullif(p.gpu_hours_available, 0) AS held_ratio,
+        b.busy_ratio, p.gpu_hours_waiting / p.hours AS gpus_waiting_mean
+    FROM pool p
     LEFT JOIN busy b
-        ON b.week_started_at = c.week_started_at AND (b.cluster IS NOT DISTINCT FROM c.cluster)
-        AND (b."partition" IS NOT DISTINCT FROM c."partition")
+        ON b.week_started_at = p.week_started_at AND (b.cluster IS NOT DISTINCT FROM p.cluster)
+        AND (b."partition" IS NOT DISTINCT FROM p."partition")
 ),
 whole AS (
     SELECT w.*,

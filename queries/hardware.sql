@@ -104,13 +104,13 @@ told AS (
         AND coalesce(lower(g.state), '') NOT IN ('retired', 'removed', 'replaced')
     UNION ALL
     SELECT
-        g.cluster, g.node, g.gpu, g.gpu_uuid, g.gpu_model, 'state' AS problem,
+        v.cluster, v.node, v.gpu, v.gpu_uuid, v.gpu_model, 'state' AS problem,
         1 AS occurrences, CAST(NULL AS DOUBLE) AS hours, CAST(NULL AS DOUBLE) AS worst,
         CAST(NULL AS VARCHAR) AS unit, g.last_seen_at AS first_seen_at,
-        g.last_seen_at AS last_seen_at, concat('inventory says `', g.state, '`') AS reason
-    FROM gpus g
-    WHERE lower(g.state) IN ('lost', 'failed', 'failing', 'error', 'down', 'drained', 'reset_required',
-        'requires reset', 'gpu requires reset', 'unknown error')
+        g.last_seen_at AS last_seen_at, concat('inventory says `', v.down_state, '`') AS reason
+    FROM gpu_service v
+    JOIN gpus g ON g.gpu_uuid = v.gpu_uuid
+    WHERE v.down_state IS NOT NULL
 )
 SELECT
     t.cluster, t.node, t.gpu, t.gpu_uuid, t.gpu_model, t.problem, t.occurrences, t.hours,

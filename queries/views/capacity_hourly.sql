@@ -3,11 +3,13 @@
 --          gpus_down float64 [GPU], gpus_available float64 [GPU],
 --          source text (config, inventory, counts or peak-held)
 -- One source for each cluster, the first that there is: the settings, the inventory (a GPU counts
--- from when it was first seen until a day passed without sight of it; one whose state is down counts
--- as down from when it was last seen), counts, or the most GPUs ever held in an hour, which is a
--- floor.
+-- whole local hours until it is retired or replaced, reporting or not; gpus_down is the mean over
+-- the hour of those whose state says so), counts, or the most GPUs ever held in an hour, which is
+-- a floor. available = installed - down; a GPU is not down while a job holds it, so held + free +
+-- down = installed.
 WITH hours AS (
-    SELECT h.bin['bin_started_at'] AS hour_started_at, h.bin['bin_ended_at'] AS hour_ended_at
+    SELECT h.bin['bin_started_at'] AS hour_started_at, h.bin['bin_ended_at'] AS hour_ended_at,
+        h.bin['elapsed_s'] AS elapsed_s
     FROM (SELECT unnest(split_bins(span_started_at(), as_of(), 'hour')) AS bin) h
 ),
 held AS (
@@ -17,32 +19,22 @@ held AS (
     GROUP BY coalesce(d.cluster, ''), d."partition", d.hour_started_at
 ),
 device AS (
-    SELECT coalesce(g.cluster, '') AS cluster_key, coalesce(g."partition", 'default') AS pool,
-        local_hour(coalesce(g.first_seen_at, span_started_at())) AS from_at,
-        CASE WHEN lower(g.state) = 'retired' THEN coalesce(g.last_seen_at, g.first_seen_at)
-            WHEN coalesce(g.last_seen_at >= as_of() - INTERVAL '1 day', true) THEN as_of()
-            ELSE g.last_seen_at END AS until_at,
-        CASE WHEN lower(g.state) IN ('down', 'drain', 'drained', 'draining', 'fail', 'failed',
-                'lost', 'error', 'maint', 'maintenance')
-            THEN local_hour(coalesce(g.last_seen_at, span_started_at())) END AS down_at
-    FROM gpus g
-),
-grouped AS (
-    SELECT d.cluster_key, d.pool, d.from_at, d.until_at, d.down_at, CAST(count(*) AS DOUBLE) AS gpus
-    FROM (
-        SELECT v.cluster_key, v.pool, v.from_at, v.down_at,
-            CASE WHEN v.until_at = as_of() THEN v.until_at
-                ELSE local_hour(v.until_at) + INTERVAL '1 hour' END AS until_at
-        FROM device v
-    ) d
-    GROUP BY d.cluster_key, d.pool, d.from_at, d.until_at, d.down_at
+    SELECT coalesce(g.cluster, '') AS cluster_key, g."partition" AS pool,
+        g.installed_from_at AS from_at, coalesce(g.installed_until_at, as_of()) AS until_at,
+        g.down_from_at AS down_at, CAST(count(*) AS DOUBLE) AS gpus
+    FROM gpu_service g
+    GROUP BY coalesce(g.cluster, ''), g."partition", g.installed_from_at,
+        coalesce(g.installed_until_at, as_of()), g.down_from_at
 ),
 inventory AS (
-    SELECT g.cluster_key, g.pool, h.hour_started_at, sum(g.gpus) AS gpus,
-        coalesce(sum(g.gpus) FILTER (WHERE g.down_at <= h.hour_started_at), 0) AS down
-    FROM grouped g
-    JOIN hours h ON g.from_at < h.hour_ended_at AND g.until_at > h.hour_started_at
-    GROUP BY g.cluster_key, g.pool, h.hour_started_at
+    SELECT d.cluster_key, d.pool, h.hour_started_at, sum(d.gpus) AS gpus,
+        coalesce(sum(d.gpus * (CAST(least(h.hour_ended_at, as_of()) AS BIGINT)
+            - CAST(greatest(d.down_at, h.hour_started_at, span_started_at()) AS BIGINT))
+            / (h.elapsed_s * 1000)) FILTER (
+                WHERE d.down_at < h.hour_ended_at AND d.down_at < as_of()), 0) AS down
+    FROM device d
+    JOIN hours h ON d.from_at < h.hour_ended_at AND d.until_at > h.hour_started_at
+    GROUP BY d.cluster_key, d.pool, h.hour_started_at
 ),
 counted AS (
     SELECT coalesce(c.cluster, '') AS cluster_key, c.pool, c.hour_started_at, sum(c.gpus) AS gpus

@@ -1,0 +1,50 @@
+-- GPUs installed, down, held, free and waited for in each local hour by pool.
+-- columns: hour_started_at timestamp, cluster text, partition text, gpus_installed float64 [GPU],
+--          gpus_down float64 [GPU], gpus_available float64 [GPU], gpus_held float64 [GPU],
+--          gpus_free float64 [GPU], gpus_excess float64 [GPU], gpus_waiting float64 [GPU],
+--          source text
+-- one row per hour and pool with capacity or demand. installed = held + free + down - excess;
+-- excess is what jobs held beyond what is installed and up, 0 where the inventory is right. Jobs
+-- whose pool is not among those installed count in pool `default` if there is one; where there is
+-- none, installed, free and source are NULL.
+WITH told AS (
+    SELECT coalesce(c.cluster, '') AS cluster_key, c."partition" AS pool, c.hour_started_at,
+        c.gpus_installed, c.gpus_down, c.gpus_available, c.source, 0.0 AS held, 0.0 AS waiting
+    FROM capacity_hourly c
+    UNION ALL
+    SELECT coalesce(d.cluster, '') AS cluster_key, d."partition" AS pool, d.hour_started_at,
+        CAST(NULL AS DOUBLE) AS gpus_installed, CAST(NULL AS DOUBLE) AS gpus_down,
+        CAST(NULL AS DOUBLE) AS gpus_available, CAST(NULL AS VARCHAR) AS source,
+        d.gpus_held AS held, d.gpus_waiting AS waiting
+    FROM demand_hourly d
+),
+known AS (
+    SELECT t.*,
+        count(t.gpus_installed) OVER (PARTITION BY t.cluster_key, t.pool) AS pool_known,
+        count(CASE WHEN t.pool = 'default' THEN t.gpus_installed END) OVER (
+            PARTITION BY t.cluster_key
+        ) AS default_known
+    FROM told t
+),
+placed AS (
+    SELECT k.*,
+        CASE WHEN k.pool_known = 0 AND k.default_known > 0 THEN 'default' ELSE k.pool END
+            AS "partition"
+    FROM known k
+),
+joined AS (
+    SELECT p.hour_started_at, nullif(p.cluster_key, '') AS cluster, p."partition",
+        sum(p.gpus_installed) AS gpus_installed, sum(p.gpus_down) AS gpus_down,
+        sum(p.gpus_available) AS gpus_available, sum(p.held) AS held, sum(p.waiting) AS waiting,
+        max(p.source) AS source
+    FROM placed p
+    GROUP BY p.hour_started_at, nullif(p.cluster_key, ''), p."partition"
+)
+SELECT j.hour_started_at, j.cluster, j."partition", j.gpus_installed, j.gpus_down,
+    j.gpus_available, j.held AS gpus_held,
+    CASE WHEN j.gpus_installed IS NOT NULL THEN greatest(j.gpus_available - j.held, 0) END
+        AS gpus_free,
+    CASE WHEN j.held > j.gpus_available + 1e-9 THEN j.held - j.gpus_available
+        WHEN j.gpus_installed IS NOT NULL THEN 0.0 END AS gpus_excess,
+    j.waiting AS gpus_waiting, j.source
+FROM joined j
