@@ -3,35 +3,19 @@
 --          gpu_hours_expected float64 [GPU·h], gpu_hours_observed float64 [GPU·h],
 --          coverage_ratio float64 [0-1], gaps int64
 -- one row per local day and node with a GPU that was expected to report. A slice counts as a GPU.
-WITH expected AS (
-    SELECT p.cluster, p.node, p.gpu_key, p.mig,
-        unnest(split_bins(p.expected_started_at, p.expected_ended_at, 'day')) AS piece
-    FROM gpu_presence p
-),
-missing AS (
-    SELECT g.cluster, g.node, unnest(split_bins(g.gap_started_at, g.gap_ended_at, 'day')) AS piece
-    FROM gpu_gaps g
-),
-by_day AS (
-    SELECT e.piece['bin_started_at'] AS day_started_at, e.cluster, e.node,
-        count(DISTINCT concat(e.gpu_key, '/', coalesce(CAST(e.mig AS VARCHAR), ''))) AS gpus,
-        sum(e.piece['elapsed_s']) AS expected_s
-    FROM expected e
-    GROUP BY e.piece['bin_started_at'], e.cluster, e.node
-),
-lost AS (
-    SELECT m.piece['bin_started_at'] AS day_started_at, m.cluster, m.node,
-        count(*) AS gaps, sum(m.piece['elapsed_s']) AS missing_s
-    FROM missing m
-    GROUP BY m.piece['bin_started_at'], m.cluster, m.node
+WITH piece AS (
+    SELECT c.*, (CAST(c.ended_at AS BIGINT) - CAST(c.started_at AS BIGINT)) / 1000.0 AS elapsed_s
+    FROM coverage_pieces c
 )
 SELECT
-    d.day_started_at, d.cluster, d.node, d.gpus,
-    d.expected_s / 3600 AS gpu_hours_expected,
-    (d.expected_s - coalesce(l.missing_s, 0)) / 3600 AS gpu_hours_observed,
-    (d.expected_s - coalesce(l.missing_s, 0)) / d.expected_s AS coverage_ratio,
-    coalesce(l.gaps, 0) AS gaps
-FROM by_day d
-LEFT JOIN lost l
-    ON l.day_started_at = d.day_started_at AND l.node = d.node
-    AND (l.cluster IS NOT DISTINCT FROM d.cluster)
+    p.day_started_at, p.cluster, p.node,
+    count(DISTINCT concat(p.gpu_key, '/', coalesce(CAST(p.mig AS VARCHAR), '')))
+        FILTER (WHERE NOT p.gap) AS gpus,
+    sum(p.elapsed_s) FILTER (WHERE NOT p.gap) / 3600 AS gpu_hours_expected,
+    sum(CASE WHEN p.gap THEN -p.elapsed_s ELSE p.elapsed_s END) / 3600 AS gpu_hours_observed,
+    sum(CASE WHEN p.gap THEN -p.elapsed_s ELSE p.elapsed_s END)
+        / sum(p.elapsed_s) FILTER (WHERE NOT p.gap) AS coverage_ratio,
+    count(*) FILTER (WHERE p.gap) AS gaps
+FROM piece p
+GROUP BY p.day_started_at, p.cluster, p.node
+HAVING count(*) FILTER (WHERE NOT p.gap) > 0
