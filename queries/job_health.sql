@@ -7,7 +7,7 @@
 --             float64 [0-1], mem_used_ratio float64 [0-1], cpu_util_ratio float64 [0-1],
 --             first_sampled_at timestamp, last_sampled_at timestamp, reason text
 -- one row per job attempt with readings in [$from, $until); the verdict is on the whole of the job.
--- level and limit_level are in the unit of measurement: _ratio 0-1, _hours h, else a count. Ordered:
+-- level and limit_level are in the unit of measurement: _ratio 0-1, hours h, else a count. Ordered:
 -- what needs somebody first, healthy and not-enough-data last, then gpu_hours_observed, most first.
 SELECT
     h.verdict, h.cluster, h.job_id, h.attempt, h."user", h.team, h.workload, h."partition",

@@ -11,10 +11,11 @@
 -- low: a job at or above its lower quartile is not called low. Without one, fixed limits: below
 -- 0.05 is idle, below 0.2 under-used. First that holds: failing-hardware (new uncorrected ECC
 -- errors or Xid, or hardware slowdown a tenth of the time), hot (85 °C or thermal throttling a tenth
--- of the time), not-enough-data (under 10 minutes read, or under half of the hours held),
--- unbalanced (idle GPUs beside one at 0.3 or more), idle-held (was busy, then idle for an hour and
--- half of its time), memory-only (never busy, memory loaded), idle-held (never busy),
--- starved-of-data (GPU below 0.5 with CPU at 0.9 or more), under-used, healthy.
+-- of the time), not-enough-data (under 10 minutes read of each GPU, or under half of the hours
+-- held), unbalanced (idle GPUs beside one at 0.3 or more), idle-held (was busy, then idle for an
+-- hour and half of its time), memory-only (never busy for an hour or more, a tenth of memory
+-- loaded), idle-held (never busy for an hour or more), starved-of-data (GPU below 0.5 with CPU at
+-- 0.9 or more), under-used, healthy. reason names the measurement, its limit and the hours read.
 WITH cpu AS (
     SELECT n.cluster, n.node, date_bin(INTERVAL '5 minutes', n.sampled_at) AS bin_started_at,
         sum(n.cpu_util_ratio * n.period_s) / nullif(sum(n.period_s), 0) AS cpu_util_ratio
@@ -45,7 +46,9 @@ binned AS (
         max(r.gpu_model) AS gpu_model,
         min(r.sampled_at) AS first_at, max(r.sampled_at) AS last_at,
         max(r.sampled_at) FILTER (WHERE r.util >= 0.05) AS busy_at,
+        min(date_part('epoch', r.sampled_at) - r.period_s) AS begun_s,
         sum(r.period_s) AS period_s, sum(r.weight_s) AS weight_s,
+        sum(r.period_s) FILTER (WHERE r.util IS NOT NULL) AS util_period_s,
         sum(r.weight_s) FILTER (WHERE r.util IS NOT NULL) AS util_weight_s,
         sum(r.weight_s * r.util) AS util_s,
         sum(r.weight_s) FILTER (WHERE r.mem_ratio IS NOT NULL) AS mem_weight_s,
@@ -63,7 +66,8 @@ binned AS (
 per_gpu AS (
     SELECT b.cluster, b.job_id, b.attempt, b.node, b.gpu_key, b.mig,
         max(b.gpu_model) AS gpu_model, min(b.first_at) AS first_at, max(b.last_at) AS last_at,
-        max(b.busy_at) AS busy_at, sum(b.period_s) AS period_s, sum(b.weight_s) AS weight_s,
+        max(b.busy_at) AS busy_at, min(b.begun_s) AS begun_s, sum(b.period_s) AS period_s,
+        coalesce(sum(b.util_period_s), 0) AS util_period_s, sum(b.weight_s) AS weight_s,
         sum(b.util_weight_s) AS util_weight_s, sum(b.util_s) AS util_s,
         sum(b.util_s) / nullif(sum(b.util_weight_s), 0) AS util_mean,
         sum(b.mem_weight_s) AS mem_weight_s, sum(b.mem_s) AS mem_s, sum(b.hot_s) AS hot_s,
@@ -92,7 +96,8 @@ per_job AS (
         sum(g.slowed_s) / nullif(sum(g.period_s), 0) AS slowed_ratio,
         max(g.temp_c) AS temp_c, max(g.xid) AS xid, sum(g.ecc_new) AS ecc_new,
         sum(g.cpu_s) / nullif(sum(g.cpu_weight_s), 0) AS cpu,
-        sum(g.working_s) AS working_s
+        sum(g.working_s) AS working_s, min(g.begun_s) AS begun_s,
+        sum(g.util_period_s) / count(*) / 3600 AS read_hours
     FROM per_gpu g
     GROUP BY g.cluster, g.job_id, g.attempt
 ),
@@ -127,7 +132,7 @@ usual AS (
     SELECT b.workload, b.gpu_model,
         max(b.p25) FILTER (WHERE b.hours = 'working') AS p25_working,
         max(b.p25) FILTER (WHERE b.hours = 'other') AS p25_other,
-        sum(b.jobs) AS jobs, sum(b.gpu_hours) AS gpu_hours
+        sum(b.gpu_hours) AS gpu_hours
     FROM baselines b
     WHERE b.measurement = 'gpu_util_ratio' AND b.usable AND b.workload <> 'unlabelled'
     GROUP BY b.workload, b.gpu_model
@@ -141,14 +146,18 @@ joined AS (
         CASE WHEN p.busy_at IS NULL THEN NULL
             ELSE (date_part('epoch', p.last_at) - date_part('epoch', p.busy_at)) / 3600
         END AS idle_tail_hours,
-        (date_part('epoch', p.last_at) - date_part('epoch', p.first_at)) / 3600 AS span_hours,
+        (date_part('epoch', p.last_at) - p.begun_s) / 3600 AS span_hours,
         CASE
             WHEN u.p25_working IS NULL THEN u.p25_other
             WHEN u.p25_other IS NULL THEN u.p25_working
             ELSE (u.p25_working * p.working_s + u.p25_other * (p.weight_s - p.working_s))
                 / nullif(p.weight_s, 0)
         END AS p25,
-        u.jobs AS baseline_jobs, u.gpu_hours AS baseline_gpu_hours
+        CASE WHEN u.gpu_hours IS NOT NULL THEN count(DISTINCT CASE WHEN p.util_mean IS NOT NULL
+                AND p.last_at > as_of() - INTERVAL '28 days' THEN concat(p.cluster, '/', p.job_id)
+            END) OVER (PARTITION BY coalesce(j.workload, 'unlabelled'), p.gpu_model)
+        END AS baseline_jobs,
+        u.gpu_hours AS baseline_gpu_hours
     FROM per_job p
     LEFT JOIN jobs j
         ON j.job_id = p.job_id AND (j.cluster IS NOT DISTINCT FROM p.cluster)
@@ -172,13 +181,14 @@ judged AS (
             WHEN w.ecc_new > 0 OR w.xid IS NOT NULL OR w.slowed_ratio >= 0.1
                 THEN 'failing-hardware'
             WHEN w.hot_ratio >= 0.1 THEN 'hot'
-            WHEN w.util_mean IS NULL OR w.weight_s < 600 OR w.coverage_ratio < 0.5
+            WHEN w.util_mean IS NULL OR w.read_hours < 600.0 / 3600 OR w.coverage_ratio < 0.5
                 THEN 'not-enough-data'
             WHEN w.gpus_idle > 0 AND w.util_best >= 0.3 THEN 'unbalanced'
             WHEN w.low AND w.idle_tail_hours >= 1 AND w.idle_tail_hours >= 0.5 * w.span_hours
                 THEN 'idle-held'
-            WHEN w.low AND w.busy_at IS NULL AND w.mem_ratio >= 0.1 THEN 'memory-only'
-            WHEN w.low AND w.busy_at IS NULL THEN 'idle-held'
+            WHEN w.low AND w.busy_at IS NULL AND w.read_hours >= 1 AND w.mem_ratio >= 0.1
+                THEN 'memory-only'
+            WHEN w.low AND w.busy_at IS NULL AND w.read_hours >= 1 THEN 'idle-held'
             WHEN w.low AND w.util_mean < 0.5 AND w.cpu >= 0.9 THEN 'starved-of-data'
             WHEN w.low AND w.util_mean < coalesce(w.p25, 0.2) THEN 'under-used'
             ELSE 'healthy'
@@ -192,7 +202,7 @@ measured AS (
                 WHEN j.xid IS NOT NULL THEN 'xid' ELSE 'hardware_slowdown_ratio' END
             WHEN 'hot' THEN 'hot_ratio'
             WHEN 'not-enough-data' THEN CASE WHEN j.coverage_ratio < 0.5 THEN 'coverage_ratio'
-                ELSE 'gpu_hours_observed' END
+                ELSE 'hours_observed' END
             WHEN 'unbalanced' THEN 'gpus_idle'
             WHEN 'idle-held' THEN 'idle_hours'
             WHEN 'memory-only' THEN 'mem_used_ratio'
@@ -209,9 +219,9 @@ levelled AS (
             WHEN 'hardware_slowdown_ratio' THEN m.slowed_ratio
             WHEN 'hot_ratio' THEN m.hot_ratio
             WHEN 'coverage_ratio' THEN m.coverage_ratio
-            WHEN 'gpu_hours_observed' THEN m.gpu_hours_observed
+            WHEN 'hours_observed' THEN m.read_hours
             WHEN 'gpus_idle' THEN CAST(m.gpus_idle AS DOUBLE)
-            WHEN 'idle_hours' THEN coalesce(m.idle_tail_hours, m.gpu_hours_observed / m.gpus)
+            WHEN 'idle_hours' THEN coalesce(m.idle_tail_hours, m.read_hours)
             WHEN 'mem_used_ratio' THEN m.mem_ratio
             WHEN 'cpu_util_ratio' THEN m.cpu
             ELSE m.util_mean
@@ -219,7 +229,7 @@ levelled AS (
         CASE m.measurement
             WHEN 'ecc_uncorrected' THEN 0.0 WHEN 'xid' THEN 0.0
             WHEN 'hardware_slowdown_ratio' THEN 0.1 WHEN 'hot_ratio' THEN 0.1
-            WHEN 'coverage_ratio' THEN 0.5 WHEN 'gpu_hours_observed' THEN 600.0 / 3600
+            WHEN 'coverage_ratio' THEN 0.5 WHEN 'hours_observed' THEN 600.0 / 3600
             WHEN 'gpus_idle' THEN 0.0 WHEN 'idle_hours' THEN 1.0
             WHEN 'mem_used_ratio' THEN 0.1 WHEN 'cpu_util_ratio' THEN 0.9
             ELSE coalesce(m.p25, 0.2)
@@ -236,11 +246,11 @@ SELECT
     concat(
         CASE l.verdict
             WHEN 'failing-hardware' THEN CASE l.measurement
-                WHEN 'ecc_uncorrected'
-                    THEN concat(l.ecc_new, ' new memory errors that could not be corrected')
-                WHEN 'xid' THEN concat('driver told Xid ', l.xid)
+                WHEN 'ecc_uncorrected' THEN concat(l.ecc_new,
+                    ' new memory errors that could not be corrected, limit 0')
+                WHEN 'xid' THEN concat('driver told Xid ', l.xid, ', limit none')
                 ELSE concat('clocks lowered by the hardware for ',
-                    CAST(round(l.slowed_ratio * 100) AS BIGINT), ' % of the time') END
+                    CAST(round(l.slowed_ratio * 100) AS BIGINT), ' % of the time, limit 10 %') END
             WHEN 'hot' THEN concat('hot or throttled by heat for ',
                 CAST(round(l.hot_ratio * 100) AS BIGINT), ' % of the time, limit 10 %; up to ',
                 coalesce(CAST(CAST(round(l.temp_c) AS BIGINT) AS VARCHAR), 'unknown'), ' °C')
@@ -249,22 +259,23 @@ SELECT
                 WHEN l.coverage_ratio < 0.5 THEN concat('only ',
                     CAST(round(l.coverage_ratio * 100) AS BIGINT),
                     ' % of the hours held were read, 50 % needed')
-                ELSE concat('only ', CAST(round(l.weight_s / 60) AS BIGINT),
-                    ' minutes were read, 10 needed') END
+                ELSE concat('only ', CAST(round(l.read_hours * 60) AS BIGINT),
+                    ' minutes were read of each GPU, 10 needed') END
             WHEN 'unbalanced' THEN concat(l.gpus_idle, ' of ', l.gpus,
                 ' GPUs stay below 5 % while the busiest is at ',
-                CAST(round(l.util_best * 100) AS BIGINT), ' %')
+                CAST(round(l.util_best * 100) AS BIGINT), ' %, limit 30 %')
             WHEN 'idle-held' THEN CASE WHEN l.busy_at IS NULL
-                THEN concat('below 5 % all the time, for ', round(l.level, 1), ' h')
-                ELSE concat('idle for the last ', round(l.level, 1), ' h, busy before') END
+                THEN concat('below 5 % all the time, for ', round(l.level, 1), ' h, limit 1 h')
+                ELSE concat('below 5 % for the last ', round(l.level, 1), ' h of ',
+                    round(l.span_hours, 1), ' h, limit 1 h and half; busy before') END
             WHEN 'memory-only' THEN concat(CAST(round(l.mem_ratio * 100) AS BIGINT),
-                ' % of memory is loaded and the GPU stays below 5 %')
+                ' % of memory is loaded, limit 10 %, and the GPU stays below 5 % for ',
+                round(l.read_hours, 1), ' h, limit 1 h')
             WHEN 'starved-of-data' THEN concat('GPU at ',
-                CAST(round(l.util_mean * 100) AS BIGINT), ' % while the CPUs are at ',
-                CAST(round(l.cpu * 100) AS BIGINT), ' %')
-            WHEN 'under-used' THEN concat('GPU at ', CAST(round(l.util_mean * 100) AS BIGINT),
-                ' %, limit ', CAST(round(l.limit_level * 100) AS BIGINT), ' %')
-            ELSE concat('GPU at ', CAST(round(l.util_mean * 100) AS BIGINT), ' %')
+                CAST(round(l.util_mean * 100) AS BIGINT), ' %, limit 50 %, while the CPUs are at ',
+                CAST(round(l.cpu * 100) AS BIGINT), ' %, limit 90 %')
+            ELSE concat('GPU at ', CAST(round(l.util_mean * 100) AS BIGINT), ' %, limit ',
+                CAST(round(l.limit_level * 100) AS BIGINT), ' %')
         END,
         CASE
             WHEN l.verdict IN ('failing-hardware', 'hot', 'not-enough-data', 'unbalanced') THEN ''
