@@ -8,61 +8,91 @@
 -- asks has one row without a size. Ordered by cluster, partition, job_gpus. slots: how many jobs of
 -- that size fit, one size at a time: on one node each, or on whole free nodes where a job is larger
 -- than a node. A job whose pool is not in the inventory counts in pool `default` if there is one.
-WITH pool AS (
-    SELECT f.* FROM fragmentation f
-),
-asked AS (
-    SELECT j.cluster,
-        CASE WHEN p."partition" IS NULL AND d."partition" IS NOT NULL THEN 'default'
-            ELSE coalesce(j."partition", 'default') END AS "partition",
+WITH told AS (
+    SELECT f.cluster, f."partition" AS pool, f.gpus_installed, f.gpus_down, f.gpus_free,
+        f.largest_free_block, f.nodes_with_free, f.node_gpus_max, f.gpus_waiting,
+        CAST(NULL AS DOUBLE) AS job_gpus, CAST(NULL AS BIGINT) AS waits,
+        CAST(NULL AS BIGINT) AS recent
+    FROM fragmentation f
+    UNION ALL
+    SELECT j.cluster, coalesce(j."partition", 'default') AS pool,
+        CAST(NULL AS DOUBLE) AS gpus_installed, CAST(NULL AS DOUBLE) AS gpus_down,
+        CAST(NULL AS DOUBLE) AS gpus_free, CAST(NULL AS DOUBLE) AS largest_free_block,
+        CAST(NULL AS BIGINT) AS nodes_with_free, CAST(NULL AS DOUBLE) AS node_gpus_max,
+        CAST(NULL AS DOUBLE) AS gpus_waiting,
         coalesce(j.gpus_requested, j.gpus_allocated) AS job_gpus,
         CASE WHEN j.started_at IS NULL AND j.ended_at IS NULL AND j.submitted_at <= as_of()
             THEN 1 ELSE 0 END AS waits,
         CASE WHEN j.submitted_at >= $from AND j.submitted_at < $until THEN 1 ELSE 0 END AS recent
     FROM jobs j
-    LEFT JOIN pool p
-        ON p."partition" = coalesce(j."partition", 'default')
-        AND (p.cluster IS NOT DISTINCT FROM j.cluster)
-    LEFT JOIN pool d
-        ON d."partition" = 'default' AND (d.cluster IS NOT DISTINCT FROM j.cluster)
+    WHERE coalesce(j.gpus_requested, j.gpus_allocated) > 0
+),
+known AS (
+    SELECT t.*,
+        count(t.gpus_installed) OVER (PARTITION BY t.cluster, t.pool) AS pool_known,
+        count(CASE WHEN t.pool = 'default' THEN t.gpus_installed END) OVER (
+            PARTITION BY t.cluster
+        ) AS default_known
+    FROM told t
+    WHERE t.job_gpus IS NULL OR t.waits = 1 OR t.recent = 1
 ),
 sizes AS (
-    SELECT a.cluster, a."partition", a.job_gpus, sum(a.waits) AS jobs_waiting,
-        sum(a.recent) AS jobs_recent
-    FROM asked a
-    WHERE a.job_gpus > 0 AND (a.waits = 1 OR a.recent = 1)
-    GROUP BY a.cluster, a."partition", a.job_gpus
+    SELECT k.cluster, k."partition", k.job_gpus, sum(k.waits) AS jobs_waiting,
+        sum(k.recent) AS jobs_recent, max(k.gpus_installed) AS gpus_installed,
+        max(k.gpus_down) AS gpus_down, max(k.gpus_free) AS gpus_free,
+        max(k.largest_free_block) AS largest_free_block,
+        max(k.nodes_with_free) AS nodes_with_free, max(k.node_gpus_max) AS node_gpus_max,
+        max(k.gpus_waiting) AS gpus_waiting
+    FROM (
+        SELECT k.*, CASE WHEN k.pool_known = 0 AND k.default_known > 0 THEN 'default'
+            ELSE k.pool END AS "partition"
+        FROM known k
+    ) k
+    GROUP BY k.cluster, k."partition", k.job_gpus
+),
+spread AS (
+    SELECT s.cluster, s."partition", s.job_gpus, s.jobs_waiting, s.jobs_recent,
+        max(s.gpus_installed) OVER pool AS gpus_installed, max(s.gpus_down) OVER pool AS gpus_down,
+        max(s.gpus_free) OVER pool AS gpus_free,
+        max(s.largest_free_block) OVER pool AS largest_free_block,
+        max(s.nodes_with_free) OVER pool AS nodes_with_free,
+        max(s.node_gpus_max) OVER pool AS node_gpus_max,
+        max(s.gpus_waiting) OVER pool AS gpus_waiting, count(s.job_gpus) OVER pool AS sizes
+    FROM sizes s
+    WINDOW pool AS (PARTITION BY s.cluster, s."partition")
 ),
 asked_pool AS (
-    SELECT p.*, s.job_gpus, s.jobs_waiting, s.jobs_recent
-    FROM pool p
-    LEFT JOIN sizes s
-        ON (s.cluster IS NOT DISTINCT FROM p.cluster)
-        AND (s."partition" IS NOT DISTINCT FROM p."partition")
+    SELECT s.* FROM spread s
+    WHERE s.gpus_installed IS NOT NULL AND (s.job_gpus IS NOT NULL OR s.sizes = 0)
 ),
 fit AS (
-    SELECT a.cluster, a."partition", a.job_gpus,
-        CASE
-            WHEN a.job_gpus <= a.node_gpus_max THEN sum(floor(f.gpus_free / a.job_gpus))
-            ELSE floor(
-                sum(CASE WHEN f.gpus_free >= a.node_gpus_max THEN 1 ELSE 0 END)
-                / ceil(a.job_gpus / a.node_gpus_max))
-        END AS slots
-    FROM asked_pool a
-    JOIN node_free f
-        ON (f.cluster IS NOT DISTINCT FROM a.cluster)
-        AND (f."partition" IS NOT DISTINCT FROM a."partition")
-    WHERE a.job_gpus IS NOT NULL
-    GROUP BY a.cluster, a."partition", a.job_gpus, a.node_gpus_max
+    SELECT f.cluster, f."partition", z.job_gpus,
+        sum(floor(f.gpus_free / z.job_gpus)) AS slots_on_one,
+        sum(CASE WHEN f.gpus_free >= f.pool_gpus_max THEN 1 ELSE 0 END) AS nodes_whole
+    FROM (
+        SELECT n.cluster, n."partition", n.gpus_free,
+            max(n.gpus_installed) OVER (PARTITION BY n.cluster, n."partition") AS pool_gpus_max
+        FROM node_free n
+    ) f
+    CROSS JOIN (
+        SELECT DISTINCT coalesce(j.gpus_requested, j.gpus_allocated) AS job_gpus FROM jobs j
+        WHERE coalesce(j.gpus_requested, j.gpus_allocated) > 0
+    ) z
+    GROUP BY f.cluster, f."partition", z.job_gpus
 ),
-told AS (
-    SELECT a.*, CAST(t.slots AS BIGINT) AS slots,
-        CASE WHEN t.slots IS NOT NULL
-            THEN least(a.jobs_waiting, CAST(t.slots AS BIGINT)) END AS jobs_could_start
+slotted AS (
+    SELECT a.*,
+        CAST(CASE WHEN a.job_gpus <= a.node_gpus_max THEN f.slots_on_one
+            ELSE floor(f.nodes_whole / ceil(a.job_gpus / a.node_gpus_max)) END AS BIGINT) AS slots
     FROM asked_pool a
-    LEFT JOIN fit t
-        ON t.job_gpus = a.job_gpus AND (t.cluster IS NOT DISTINCT FROM a.cluster)
-        AND (t."partition" IS NOT DISTINCT FROM a."partition")
+    LEFT JOIN fit f
+        ON f.job_gpus = a.job_gpus AND (f.cluster IS NOT DISTINCT FROM a.cluster)
+        AND (f."partition" IS NOT DISTINCT FROM a."partition")
+),
+judged AS (
+    SELECT s.*, CASE WHEN s.slots IS NOT NULL THEN least(s.jobs_waiting, s.slots) END
+        AS jobs_could_start
+    FROM slotted s
 )
 SELECT
     t.cluster, t."partition", t.gpus_installed, t.gpus_down, t.gpus_free, t.largest_free_block,
@@ -80,5 +110,5 @@ SELECT
             ' GPUs are free, at most ', CAST(t.largest_free_block AS BIGINT), ' on one node')
         ELSE concat(t.jobs_could_start, ' of ', t.jobs_waiting, ' waiting jobs fit')
     END AS reason
-FROM told t
+FROM judged t
 ORDER BY t.cluster, t."partition", t.job_gpus

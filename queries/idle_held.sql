@@ -82,26 +82,25 @@ held AS (
     GROUP BY h.cluster, h.job_id, h.attempt, h.team, h."user", h."partition"
 ),
 joined AS (
-    SELECT h.team, h."user", h."partition", h.gpu_hours_held, b.gpu_hours_observed, b.gpu_hours_idle, b.cost_idle
+    SELECT coalesce(h.cluster, b.cluster) AS cluster, coalesce(h.job_id, b.job_id) AS job_id,
+        coalesce(h.attempt, b.attempt) AS attempt, h.job_id IS NOT NULL AS ledgered,
+        h.team, h."user", h."partition", h.gpu_hours_held, b.gpu_hours_observed,
+        b.gpu_hours_idle, b.cost_idle
     FROM held h
-    LEFT JOIN by_job b
-        ON b.job_id = h.job_id
-        AND (b.cluster IS NOT DISTINCT FROM h.cluster)
-        AND (b.attempt IS NOT DISTINCT FROM h.attempt)
-    UNION ALL
-    SELECT j.team, j."user", coalesce(j."partition", 'default') AS "partition",
-        CAST(NULL AS DOUBLE) AS gpu_hours_held,
-        b.gpu_hours_observed, b.gpu_hours_idle, b.cost_idle
-    FROM by_job b
+    FULL JOIN by_job b
+        ON b.job_id = h.job_id AND coalesce(b.cluster, '') = coalesce(h.cluster, '')
+        AND coalesce(b.attempt, -1) = coalesce(h.attempt, -1)
+),
+told AS (
+    SELECT t.gpu_hours_held, t.gpu_hours_observed, t.gpu_hours_idle, t.cost_idle,
+        CASE WHEN t.ledgered THEN t.team ELSE j.team END AS team,
+        CASE WHEN t.ledgered THEN t."user" ELSE j."user" END AS "user",
+        CASE WHEN t.ledgered THEN t."partition" ELSE coalesce(j."partition", 'default') END
+            AS "partition"
+    FROM joined t
     LEFT JOIN jobs j
-        ON j.job_id = b.job_id
-        AND (j.cluster IS NOT DISTINCT FROM b.cluster)
-        AND (j.attempt IS NOT DISTINCT FROM b.attempt)
-    WHERE NOT EXISTS (
-        SELECT 1 FROM held h
-        WHERE h.job_id = b.job_id AND coalesce(h.cluster, '') = coalesce(b.cluster, '')
-            AND coalesce(h.attempt, -1) = coalesce(b.attempt, -1)
-    )
+        ON NOT t.ledgered AND j.job_id = t.job_id AND (j.cluster IS NOT DISTINCT FROM t.cluster)
+        AND (j.attempt IS NOT DISTINCT FROM t.attempt)
 )
 SELECT
     j.team, j."user", j."partition",
@@ -113,6 +112,6 @@ SELECT
     CASE WHEN count(*) FILTER (WHERE j.gpu_hours_idle > 0 AND j.cost_idle IS NULL) = 0
         THEN sum(j.cost_idle) END AS cost_idle,
     count(*) FILTER (WHERE j.gpu_hours_idle > 0) AS jobs_idle
-FROM joined j
+FROM told j
 GROUP BY j.team, j."user", j."partition"
 ORDER BY gpu_hours_idle DESC NULLS LAST, j.team, j."user", j."partition"

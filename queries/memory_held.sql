@@ -6,64 +6,58 @@
 --             first_seen_at timestamp, last_seen_at timestamp, held_now boolean, reason text
 -- one row per GPU with more than $held_bytes held by nobody in ($from, $until]; ordered by the hours,
 -- most first, then cluster, node, GPU. Hours without a process are NULL where processes were never
--- read; hours without a job are NULL where no job of the node names its GPUs.
+-- read; hours without a job are NULL where no job of the node names its GPUs. A reading stands for
+-- the time before it, so it belongs to the job that held the GPU until then.
 WITH read AS (
-    SELECT r.*, least(r.period_s, (date_part('epoch', r.sampled_at) - date_part('epoch', $from)))
-        AS covered_s
+    SELECT r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.gpu_model, r.sampled_at, r.job_id,
+        r.mem_used_bytes, r.processes,
+        least(r.period_s, date_part('epoch', r.sampled_at) - date_part('epoch', $from))
+            AS covered_s,
+        coalesce(r.mem_used_bytes > $held_bytes AND r.processes = 0, false) AS no_process,
+        coalesce(r.mem_used_bytes > $held_bytes, false)
+            AND job_shares(r.job_id, r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.sampled_at)
+                [1]['job_id'] IS NULL AS no_holder
     FROM gpu_readings r
     WHERE r.sampled_at > $from AND r.sampled_at <= $until
 ),
-held AS (
-    SELECT DISTINCT h.gpu_uuid, h.started_at, h.ended_at
-    FROM holdings h
-    WHERE h.gpu_uuid IS NOT NULL AND h.started_at < $until AND h.ended_at > $from
-),
-held_readings AS (
-    SELECT DISTINCT r.gpu_key, r.mig, r.sampled_at
+per_gpu AS (
+    SELECT
+        r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, max(r.gpu_model) AS gpu_model,
+        sum(r.covered_s) / 3600 AS gpu_hours_observed, max(r.sampled_at) AS last_at,
+        count(r.processes) AS processes_read, count(r.job_id) AS jobs_told,
+        count(*) FILTER (WHERE r.no_process) > 0 AS no_process,
+        coalesce(sum(r.covered_s) FILTER (WHERE r.no_process), 0) / 3600 AS hours_no_process,
+        max(r.mem_used_bytes) FILTER (WHERE r.no_process) AS bytes_no_process,
+        min(r.sampled_at) FILTER (WHERE r.no_process) AS first_no_process_at,
+        max(r.sampled_at) FILTER (WHERE r.no_process) AS last_no_process_at,
+        count(*) FILTER (WHERE r.no_holder) > 0 AS no_holder,
+        coalesce(sum(r.covered_s) FILTER (WHERE r.no_holder), 0) / 3600 AS hours_no_holder,
+        max(r.mem_used_bytes) FILTER (WHERE r.no_holder) AS bytes_no_holder,
+        min(r.sampled_at) FILTER (WHERE r.no_holder) AS first_no_holder_at,
+        max(r.sampled_at) FILTER (WHERE r.no_holder) AS last_no_holder_at
     FROM read r
-    JOIN held h ON h.gpu_uuid = r.gpu_uuid
-    WHERE r.mem_used_bytes > $held_bytes
-        AND r.sampled_at >= h.started_at
-        AND (r.sampled_at < h.ended_at OR h.ended_at >= as_of())
+    GROUP BY r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig
 ),
 named AS (
-    SELECT DISTINCT h.node FROM holdings h WHERE h.gpu_uuid IS NOT NULL
-    UNION
-    SELECT DISTINCT r.node FROM read r WHERE r.job_id IS NOT NULL
-),
-marked AS (
-    SELECT
-        r.*,
-        coalesce(r.mem_used_bytes > $held_bytes AND r.processes = 0, false) AS no_process,
-        coalesce(
-            r.mem_used_bytes > $held_bytes AND r.job_id IS NULL AND n.node IS NOT NULL
-            AND h.gpu_key IS NULL,
-            false
-        ) AS no_job,
-        n.node IS NOT NULL AS jobs_named
-    FROM read r
-    LEFT JOIN held_readings h
-        ON h.gpu_key = r.gpu_key AND h.sampled_at = r.sampled_at
-        AND (h.mig IS NOT DISTINCT FROM r.mig)
-    LEFT JOIN named n ON n.node = r.node
+    SELECT p.*,
+        n.node IS NOT NULL OR sum(p.jobs_told) OVER (PARTITION BY p.node) > 0 AS jobs_named
+    FROM per_gpu p
+    LEFT JOIN (SELECT DISTINCT h.node FROM holdings h WHERE h.gpu_uuid IS NOT NULL) n
+        ON n.node = p.node
 ),
 summed AS (
     SELECT
-        m.cluster, m.node, m.gpu, m.gpu_uuid, m.mig, max(m.gpu_model) AS gpu_model,
-        CASE WHEN count(m.processes) > 0
-            THEN coalesce(sum(m.covered_s) FILTER (WHERE m.no_process), 0) / 3600 END
-            AS gpu_hours_no_process,
-        CASE WHEN bool_or(m.jobs_named)
-            THEN coalesce(sum(m.covered_s) FILTER (WHERE m.no_job), 0) / 3600 END
-            AS gpu_hours_no_job,
-        sum(m.covered_s) / 3600 AS gpu_hours_observed,
-        max(m.mem_used_bytes) FILTER (WHERE m.no_process OR m.no_job) AS mem_used_bytes_max,
-        min(m.sampled_at) FILTER (WHERE m.no_process OR m.no_job) AS first_seen_at,
-        max(m.sampled_at) FILTER (WHERE m.no_process OR m.no_job) AS last_seen_at,
-        max(m.sampled_at) AS last_at,
-        bool_or(m.no_process) AS no_process, bool_or(m.no_job) AS no_job
-    FROM marked m
-    GROUP BY m.cluster, m.node, m.gpu, m.gpu_uuid, m.mig
+        n.cluster, n.node, n.gpu, n.gpu_uuid, n.mig, n.gpu_model, n.gpu_hours_observed, n.last_at,
+        n.no_process, n.jobs_named AND n.no_holder AS no_job,
+        CASE WHEN n.processes_read > 0 THEN n.hours_no_process END AS gpu_hours_no_process,
+        CASE WHEN n.jobs_named THEN n.hours_no_holder END AS gpu_hours_no_job,
+        greatest(n.bytes_no_process, CASE WHEN n.jobs_named THEN n.bytes_no_holder END)
+            AS mem_used_bytes_max,
+        least(n.first_no_process_at, CASE WHEN n.jobs_named THEN n.first_no_holder_at END)
+            AS first_seen_at,
+        greatest(n.last_no_process_at, CASE WHEN n.jobs_named THEN n.last_no_holder_at END)
+            AS last_seen_at
+    FROM named n
 )
 SELECT
     s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig, s.gpu_model,
