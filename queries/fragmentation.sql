@@ -82,7 +82,8 @@ fit AS (
 ),
 slotted AS (
     SELECT a.*,
-        CAST(CASE WHEN a.job_gpus <= a.node_gpus_max THEN f.slots_on_one
+        CAST(CASE WHEN a.largest_free_block IS NULL THEN NULL
+            WHEN a.job_gpus <= a.node_gpus_max THEN f.slots_on_one
             ELSE floor(f.nodes_whole / ceil(a.job_gpus / a.node_gpus_max)) END AS BIGINT) AS slots
     FROM asked_pool a
     LEFT JOIN fit f
@@ -101,11 +102,11 @@ SELECT
         WHEN t.job_gpus IS NULL AND t.gpus_waiting > 0 THEN concat(
             round(t.gpus_waiting, 1), ' GPUs are waited for; the sizes of the jobs are not known')
         WHEN t.job_gpus IS NULL THEN 'no job asks for GPUs here'
-        WHEN t.largest_free_block IS NULL THEN 'nodes are not known: free GPUs cannot be placed'
         WHEN t.jobs_waiting = 0 THEN 'none waits'
-        WHEN t.jobs_could_start = t.jobs_waiting THEN 'every waiting job of this size fits'
         WHEN t.gpus_free < t.job_gpus
             THEN concat('full: ', CAST(t.gpus_free AS BIGINT), ' GPUs are free')
+        WHEN t.largest_free_block IS NULL THEN 'nodes are not known: free GPUs cannot be placed'
+        WHEN t.jobs_could_start = t.jobs_waiting THEN 'every waiting job of this size fits'
         WHEN t.slots = 0 THEN concat('fragmented: ', CAST(t.gpus_free AS BIGINT),
             ' GPUs are free, at most ', CAST(t.largest_free_block AS BIGINT), ' on one node')
         ELSE concat(t.jobs_could_start, ' of ', t.jobs_waiting, ' waiting jobs fit')

@@ -34,24 +34,32 @@ stepped AS (
     FROM read r
     WHERE r.sampled_at > $from
 ),
+troubled AS (
+    SELECT r.* FROM stepped r
+    WHERE r.temp_c >= $hot_c OR (r.throttle_reasons & 232) <> 0 OR r.xid > 0
+        OR r.uncorrected_new > 0 OR r.corrected_new > 0
+),
 seen AS (
-    SELECT r.*, 'hot' AS problem, 1 AS occurrences, r.temp_c AS worst
-    FROM stepped r WHERE r.temp_c >= $hot_c
-    UNION ALL
-    SELECT r.*, 'thermal-throttle' AS problem, 1 AS occurrences, r.temp_c AS worst
-    FROM stepped r WHERE (r.throttle_reasons & 96) <> 0
-    UNION ALL
-    SELECT r.*, 'hardware-slowdown' AS problem, 1 AS occurrences, CAST(r.throttle_reasons AS DOUBLE) AS worst
-    FROM stepped r WHERE (r.throttle_reasons & 136) <> 0
-    UNION ALL
-    SELECT r.*, 'xid' AS problem, 1 AS occurrences, CAST(r.xid AS DOUBLE) AS worst
-    FROM stepped r WHERE r.xid > 0 AND coalesce(r.xid_before <> r.xid, true)
-    UNION ALL
-    SELECT r.*, 'ecc-uncorrected' AS problem, r.uncorrected_new AS occurrences, CAST(r.uncorrected AS DOUBLE) AS worst
-    FROM stepped r WHERE r.uncorrected_new > 0
-    UNION ALL
-    SELECT r.*, 'ecc-corrected' AS problem, r.corrected_new AS occurrences, CAST(r.corrected AS DOUBLE) AS worst
-    FROM stepped r WHERE r.corrected_new > 0
+    SELECT r.*, p.problem,
+        CASE p.problem WHEN 'ecc-uncorrected' THEN r.uncorrected_new
+            WHEN 'ecc-corrected' THEN r.corrected_new ELSE 1 END AS occurrences,
+        CASE p.problem WHEN 'hardware-slowdown' THEN CAST(r.throttle_reasons AS DOUBLE)
+            WHEN 'xid' THEN CAST(r.xid AS DOUBLE)
+            WHEN 'ecc-uncorrected' THEN CAST(r.uncorrected AS DOUBLE)
+            WHEN 'ecc-corrected' THEN CAST(r.corrected AS DOUBLE)
+            ELSE r.temp_c END AS worst
+    FROM troubled r
+    CROSS JOIN (
+        SELECT unnest(make_array('hot', 'thermal-throttle', 'hardware-slowdown', 'xid',
+            'ecc-uncorrected', 'ecc-corrected')) AS problem
+    ) p
+    WHERE CASE p.problem
+        WHEN 'hot' THEN r.temp_c >= $hot_c
+        WHEN 'thermal-throttle' THEN (r.throttle_reasons & 96) <> 0
+        WHEN 'hardware-slowdown' THEN (r.throttle_reasons & 136) <> 0
+        WHEN 'xid' THEN r.xid > 0 AND coalesce(r.xid_before <> r.xid, true)
+        WHEN 'ecc-uncorrected' THEN r.uncorrected_new > 0
+        ELSE r.corrected_new > 0 END
 ),
 last_reading AS (
     SELECT r.cluster, r.node, r.gpu, r.gpu_uuid, max(r.gpu_model) AS gpu_model,

@@ -42,7 +42,6 @@ read AS (
 binned AS (
     SELECT r.cluster, r.job_id, r.attempt, r.node, r.gpu_key, r.mig,
         date_bin(INTERVAL '5 minutes', r.sampled_at) AS bin_started_at,
-        round(r.util * 100) / 100 AS util_bin,
         max(r.gpu_model) AS gpu_model,
         min(r.sampled_at) AS first_at, max(r.sampled_at) AS last_at,
         max(r.sampled_at) FILTER (WHERE r.util >= 0.05) AS busy_at,
@@ -61,7 +60,7 @@ binned AS (
         min(r.ecc_uncorrected_total) AS ecc_min, max(r.ecc_uncorrected_total) AS ecc_max
     FROM read r
     GROUP BY r.cluster, r.job_id, r.attempt, r.node, r.gpu_key, r.mig,
-        date_bin(INTERVAL '5 minutes', r.sampled_at), round(r.util * 100) / 100
+        date_bin(INTERVAL '5 minutes', r.sampled_at)
 ),
 per_gpu AS (
     SELECT b.cluster, b.job_id, b.attempt, b.node, b.gpu_key, b.mig,
@@ -102,10 +101,11 @@ per_job AS (
     GROUP BY g.cluster, g.job_id, g.attempt
 ),
 levels AS (
-    SELECT b.cluster, b.job_id, b.attempt, b.util_bin, sum(b.weight_s) AS weight_s
-    FROM binned b
-    WHERE b.util_bin IS NOT NULL
-    GROUP BY b.cluster, b.job_id, b.attempt, b.util_bin
+    SELECT r.cluster, r.job_id, r.attempt, round(r.util * 100) / 100 AS util_bin,
+        sum(r.weight_s) AS weight_s
+    FROM read r
+    WHERE r.util IS NOT NULL
+    GROUP BY r.cluster, r.job_id, r.attempt, round(r.util * 100) / 100
 ),
 ranked AS (
     SELECT l.*,
