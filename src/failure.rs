@@ -57,7 +57,11 @@ impl Failure {
         let mut failure = Self::new(error.to_string());
         let mut source = error.source();
         while let Some(cause) = source {
-            failure.causes.push(cause.to_string());
+            // A wrapper that says what it wraps says nothing of its own.
+            let text = cause.to_string();
+            if failure.causes.last().is_none_or(|last| !last.contains(&text)) {
+                failure.causes.push(text);
+            }
             source = cause.source();
         }
         failure

@@ -189,6 +189,7 @@ impl Import {
                 self.summary.absorb(table, &outcome, version);
             }
         }
+        self.summary.sum_up();
         self.summary.nodes = self.nodes.len() as u64;
         self.summary.gpus = self.gpus.len() as u64;
         self.summary.jobs = self.jobs.len() as u64;

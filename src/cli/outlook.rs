@@ -7,6 +7,14 @@ use clap::Args;
 use super::TableArgs;
 use crate::report::{Format, Language};
 
+/// A probability that a forecast has a quantile of.
+fn quantile(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(level) if (0.001..=0.999).contains(&level) => Ok(level),
+        _ => Err("must be a number from 0.001 to 0.999".to_owned()),
+    }
+}
+
 /// What a forecast is split by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SplitBy {
@@ -67,7 +75,7 @@ pub struct ForecastArgs {
 )]
 pub struct PlanArgs {
     /// The load must stay below capacity with this probability.
-    #[arg(long, default_value_t = 0.9)]
+    #[arg(long, default_value_t = 0.9, value_parser = quantile)]
     pub quantile: f64,
     /// Days from ordering GPUs to their being allocatable.
     #[arg(long, default_value_t = 60)]
@@ -108,7 +116,7 @@ pub struct ScaleArgs {
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=168))]
     pub hours: u32,
     /// Quantile of demand that must be served.
-    #[arg(long, default_value_t = 0.9)]
+    #[arg(long, default_value_t = 0.9, value_parser = quantile)]
     pub quantile: f64,
     /// Share kept free on top of it.
     #[arg(long, default_value_t = 0.1)]

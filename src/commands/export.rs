@@ -20,6 +20,13 @@ pub(super) async fn run(context: &Context, args: &ExportArgs) -> Result<(), Fail
         ))
         .hint("`loadline query` lists the questions"));
     } else if args.what.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
+        if session.context().table_exist(args.what.as_str()).is_ok_and(|exists| !exists) {
+            return Err(Failure::usage(format!(
+                "no question, view or table is named `{}`",
+                args.what
+            ))
+            .hint("`loadline query` lists the questions, `\\d` in `loadline sql` the rest"));
+        }
         session.sql(&format!("SELECT * FROM \"{}\"", args.what)).await?
     } else {
         session.sql(&args.what).await?

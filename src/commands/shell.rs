@@ -50,6 +50,11 @@ pub(super) async fn run(session: &Session) -> Result<(), Failure> {
             }
         }
     }
+    // A pipe may end without the last `;`.
+    let rest = statement.trim();
+    if !rest.is_empty() {
+        answer(session, rest).await?;
+    }
     if let Some(path) = &history {
         editor.save_history(path).map_err(failed)?;
     }

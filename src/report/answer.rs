@@ -1,5 +1,7 @@
 //! The three answers and the decision: one figure and one sentence each.
 
+use std::collections::BTreeSet;
+
 use super::chart::number;
 use super::data::{Action, ReportData};
 use super::words::{Language, duration, percent};
@@ -17,7 +19,7 @@ pub(crate) fn used(data: &ReportData, language: Language) -> Answer {
     let held = percent(totals.held_ratio(), words);
     let busy = percent(totals.busy_ratio(), words);
     let seen = percent(totals.coverage_ratio, words);
-    let gpus = totals.gpus_installed.map_or_else(|| words.unknown.to_owned(), number);
+    let gpus = totals.gpus_installed.map_or_else(|| words.unknown.to_owned(), tenths);
     let hours = number(totals.gpu_hours_held);
     let floor = totals.capacity_source.as_deref() == Some("peak-held");
     let sentence = match (language, data.sampled()) {
@@ -93,7 +95,9 @@ pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
         return Answer { figure: words.unknown.into(), sentence };
     }
     let share = percent(Some(well / all), words);
-    let (idle, gpus) = (idle.map_or_else(|| words.unknown.into(), number), data.hardware.len());
+    let idle = idle.map_or_else(|| words.unknown.into(), number);
+    let sick: BTreeSet<_> = data.hardware.iter().map(|gpu| (&gpu.node, gpu.gpu)).collect();
+    let gpus = sick.len();
     let sentence = match language {
         Language::En => format!(
             "{share} of the judged GPU-hours belong to healthy jobs; {idle} GPU-hours were held while idle, and {gpus} GPUs need a look."
@@ -228,7 +232,7 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
 
 /// A number of GPUs with one digit behind the point.
 fn tenths(gpus: f64) -> String {
-    format!("{gpus:.1}")
+    number((gpus * 10.0).round() / 10.0)
 }
 
 /// Why there is no decision, and how demand stands against capacity today.

@@ -33,7 +33,7 @@ pub(crate) fn job_reason(job: &JobFinding, language: Language) -> String {
         "coverage_ratio" => "观测覆盖",
         "idle_hours" => "连续空闲小时",
         "gpus_idle" => "空闲 GPU 数",
-        "gpu_hours_observed" => "已观测 GPU 小时",
+        "hours_observed" => "每块 GPU 已观测小时",
         "hot_ratio" => "过热时间占比",
         "hardware_slowdown_ratio" => "硬件降频时间占比",
         "ecc_uncorrected" => "新增不可纠正内存错误",

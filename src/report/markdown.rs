@@ -1,5 +1,8 @@
 //! The report as Markdown, for a merge request, a chat or a wiki.
 
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+
 use super::answer;
 use super::chart::number;
 use super::data::ReportData;
@@ -13,8 +16,8 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
     let mut text = format!(
         "# {}\n\n{} – {} ({})\n\n",
         words.title,
-        data.from.to_rfc3339(),
-        data.until.to_rfc3339(),
+        local(data, data.from),
+        local(data, data.until),
         data.timezone
     );
     for (question, answer) in [
@@ -77,6 +80,12 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
     }
     text.push_str(&format!("\n## {}\n\n{}\n", words.coverage, answer::coverage(data, language)));
     text
+}
+
+/// An instant on the clock of the report's zone.
+pub(super) fn local(data: &ReportData, at: DateTime<Utc>) -> String {
+    let zone: Tz = data.timezone.parse().unwrap_or(Tz::UTC);
+    at.with_timezone(&zone).format("%Y-%m-%d %H:%M").to_string()
 }
 
 fn cell(text: &str) -> String {

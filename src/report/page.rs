@@ -1,12 +1,12 @@
 //! The report as one self-contained HTML page: no script, no outside file, prints on A4.
 
-use chrono::TimeZone;
 use chrono_tz::Tz;
 
 mod sections;
 
 use super::answer::{self, Answer};
 use super::data::ReportData;
+use super::markdown::local;
 use super::words::{Language, Words};
 
 const STYLE: &str = include_str!("page.css");
@@ -16,15 +16,13 @@ const STYLE: &str = include_str!("page.css");
 pub(crate) fn html(data: &ReportData, language: Language) -> String {
     let words = language.words();
     let zone: Tz = data.timezone.parse().unwrap_or(Tz::UTC);
-    let day =
-        |at| zone.from_utc_datetime(&chrono::DateTime::naive_utc(&at)).format("%Y-%m-%d %H:%M");
     let mut page = format!(
         "<!doctype html><html lang=\"{}\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{}</title><style>{STYLE}</style></head><body><header><h1>{}</h1><p>{} – {} · {}</p></header><main>",
         words.code,
         words.title,
         words.title,
-        day(data.from),
-        day(data.until),
+        local(data, data.from),
+        local(data, data.until),
         escape(&data.timezone)
     );
     page.push_str("<section class=\"answers\">");

@@ -16,11 +16,12 @@ pub struct ImportSummary {
     pub dry_run: bool,
     /// Records read from the input.
     pub rows_read: u64,
-    /// Rows that are new in the store, over all tables.
+    /// Rows that are new in the store. Inventory and allocations that readings and jobs tell beside
+    /// themselves are counted in `tables` only.
     pub rows_kept: u64,
-    /// Rows whose key was known already, over all tables.
+    /// Rows whose key was known already, of the same tables.
     pub rows_duplicate: u64,
-    /// Known rows that were brought up to date, over all tables.
+    /// Known rows that were brought up to date, of the same tables.
     pub rows_updated: u64,
     /// Lines and readings kept aside.
     pub rows_kept_aside: u64,
@@ -97,9 +98,6 @@ impl ImportSummary {
 
     /// Adds what became of one table.
     pub(super) fn absorb(&mut self, table: Table, outcome: &Outcome, version: Option<u64>) {
-        self.rows_kept += outcome.rows_added;
-        self.rows_duplicate += outcome.rows_known;
-        self.rows_updated += outcome.rows_updated;
         self.rows_stale += outcome.stale.len() as u64;
         self.rows_kept_aside += outcome.stale.len() as u64;
         self.gaps += outcome.gap_count;
@@ -115,5 +113,20 @@ impl ImportSummary {
             version,
         };
         self.tables.insert(table.name().to_owned(), told);
+    }
+
+    /// Sums over the tables that the input is about.
+    pub(super) fn sum_up(&mut self) {
+        let beside = |name: &str| {
+            [Table::Gpus, Table::Nodes, Table::Allocations].iter().any(|table| table.name() == name)
+        };
+        let only_beside = self.tables.keys().all(|name| beside(name));
+        for (name, told) in &self.tables {
+            if only_beside || !beside(name) {
+                self.rows_kept += told.rows_added;
+                self.rows_duplicate += told.rows_known;
+                self.rows_updated += told.rows_updated;
+            }
+        }
     }
 }

@@ -391,7 +391,7 @@ impl<'a> Log<'a> {
             Some(columns) if !line.ended => {
                 format!("the file ends inside this row: {cells} of {columns} columns")
             }
-            Some(columns) => format!("{cells} columns where the header has {columns}"),
+            Some(columns) => format!("{cells} of the {columns} columns of the header"),
         };
         self.reject(line.number, reason, text, out);
     }

@@ -13,6 +13,9 @@ use crate::report::data::{
 /// Jobs worth a look that a report holds.
 const JOBS_MAX: usize = 200;
 
+/// The answer of a question as it stands.
+const ALL: &str = "SELECT * FROM answer";
+
 /// A period of a store.
 pub(super) struct Asked<'a> {
     pub(super) session: &'a Session,
@@ -33,14 +36,16 @@ impl Asked<'_> {
         let given = params.iter().map(|(name, value)| (*name, (*value).to_owned()));
         let all = period.into_iter().chain(given);
         let params: Params = all.map(|(name, value)| (name.to_owned(), value)).collect();
-        let answer: Result<Answer, EngineError> =
-            self.session.query_over(&question, &params, text).await;
+        let answer: Result<Answer, EngineError> = match text {
+            // In the order of the question.
+            ALL => self.session.query(&question, &params).await,
+            text => self.session.query_over(&question, &params, text).await,
+        };
         Ok(rows(&answer?))
     }
 
     /// Sums, days and teams, from one answer of each question: parts sum to the whole.
     pub(super) async fn uses(&self) -> Result<(Totals, Vec<DayUse>, Vec<TeamUse>), Failure> {
-        const ALL: &str = "SELECT * FROM answer";
         let ledger = "SELECT l.day_started_at, sum(l.gpu_hours_installed) AS installed, \
             sum(l.gpu_hours_held) AS held, sum(l.gpu_hours_free) AS free, \
             sum(l.gpu_hours_down) AS down, max(l.source) AS source FROM answer l \
@@ -127,7 +132,7 @@ impl Asked<'_> {
 
     /// Verdicts with their sums, and the jobs that need somebody, most GPU-hours first.
     pub(super) async fn health(&self) -> Result<(Vec<VerdictUse>, Vec<JobFinding>), Failure> {
-        let found = self.ask("job_health", &[], "SELECT * FROM answer").await?;
+        let found = self.ask("job_health", &[], ALL).await?;
         let mut verdicts: Vec<VerdictUse> = Vec::new();
         let mut jobs = Vec::new();
         for row in &found {
@@ -164,7 +169,7 @@ impl Asked<'_> {
 
     /// GPUs worth a look, worst first.
     pub(super) async fn hardware(&self) -> Result<Vec<HardwareFinding>, Failure> {
-        let found = self.ask("hardware", &[], "SELECT * FROM answer").await?;
+        let found = self.ask("hardware", &[], ALL).await?;
         let gpu = |row: &Row| {
             Some(HardwareFinding {
                 node: row.text("node").unwrap_or_else(|| "(none)".to_owned()),

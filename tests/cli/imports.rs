@@ -1,0 +1,48 @@
+//! Imports as a user sees them: summaries, repeats, dry runs, what is kept aside.
+
+use super::fleet::{run_in, words};
+
+const LOG: &str = "timestamp, name, uuid, index, utilization.gpu [%], memory.used [MiB], power.draw [W]\n\
+    2026/03/02 09:00:00.000, NVIDIA H100 80GB HBM3, GPU-0a, 0, 95 %, 40000 MiB, 610.00 W\n\
+    2026/03/02 09:00:30.000, NVIDIA H100 80GB HBM3, GPU-0a, 0, 97 %, 40000 MiB, [N/A]\n\
+    a line that nobody can read\n\
+    2026/03/02 09:01:00.000, NVIDIA H100 80GB HBM3, GPU-0a, 0, 96 %, 40000 MiB, 620.00 W\n";
+
+#[test]
+fn a_log_is_told_imported_once_and_what_cannot_be_read_is_kept_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("gpu-017.csv"), LOG).unwrap();
+    let import = "import nvidia-smi gpu-017.csv --zone Asia/Shanghai";
+    let dry = run_in(folder.path(), &words(&format!("{import} --dry-run")), "");
+    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    assert!(!folder.path().join("loadline-data").exists(), "a dry run wrote");
+    insta::with_settings!({filters => vec![(r"aside-[^ ]*\.csv", "FILE")]}, {
+        insta::assert_snapshot!(dry.stdout);
+        let first = run_in(folder.path(), &words(import), "");
+        insta::assert_snapshot!(first.stdout.replace(folder.path().to_str().unwrap(), "DIR"));
+    });
+    let again = run_in(folder.path(), &words(import), "");
+    assert!(
+        again.stdout.contains("3 duplicates") && again.stdout.contains("unchanged"),
+        "{}",
+        again.stdout
+    );
+    // 09:00 in Shanghai is 01:00 UTC, wherever the program runs.
+    let sql = "SELECT min(sampled_at) AS at, count(*) AS n, count(power_w) AS told FROM samples";
+    let asked = run_in(folder.path(), &["sql", sql, "--format", "csv"], "");
+    assert_eq!(asked.stdout, "at,n,told\n2026-03-02T01:00:00Z,3,2\n");
+}
+
+#[test]
+fn standard_input_is_a_file_like_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = "JobIDRaw|User|Account|Partition|Submit|Start|End|State|AllocTRES\n\
+        7|ann|nlp|gpu|2026-03-02T08:00:00|2026-03-02T09:00:00|2026-03-02T19:00:00|COMPLETED|cpu=8,gres/gpu=8\n";
+    let run = run_in(folder.path(), &words("import sacct - --zone UTC --json"), ledger);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let told: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((told["rows_read"].as_u64(), told["rows_kept"].as_u64()), (Some(1), Some(1)));
+    let hours = run_in(folder.path(), &words("query gpu_hours_total --format csv"), "");
+    // Eight GPUs for ten hours are 80.
+    assert!(hours.stdout.lines().nth(1).unwrap().starts_with("nlp,80.0,"), "{}", hours.stdout);
+}

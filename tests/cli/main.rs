@@ -1,0 +1,10 @@
+#![allow(clippy::unwrap_used, missing_docs)]
+
+//! The program as a user meets it: whole commands on a small made-up fleet, their output pinned.
+
+mod answers;
+mod clients;
+mod fleet;
+mod imports;
+mod refusals;
+mod reports;
