@@ -4,6 +4,7 @@ mod decide;
 mod figures;
 
 use chrono::{DateTime, Utc};
+use indicatif::{ProgressBar, ProgressStyle};
 use loadline_engine::Session;
 use loadline_forecast::{Basis, Plan, PlanSettings, QuantileLevel};
 
@@ -22,6 +23,8 @@ use figures::Asked;
 const HISTORY_HOURS: usize = 28 * 24;
 /// Steps ahead in the chart.
 const HORIZON_STEPS: usize = 168;
+/// Questions that a report asks, for its progress.
+const QUESTIONS: u64 = 14;
 /// Weeks in a row and share of capacity of the expansion rule.
 const EXPANSION: (u32, f64) = (4, 0.7);
 
@@ -57,11 +60,20 @@ pub(super) async fn gather(
     (from, until): (DateTime<Utc>, DateTime<Utc>),
     lead_time_days: u32,
 ) -> Result<ReportData, Failure> {
-    let asked = Asked { session, from, until };
+    let bar = ProgressBar::new(QUESTIONS).with_style(
+        ProgressStyle::with_template("asking {bar:30} {pos}/{len} {msg}").expect("a fixed text"),
+    );
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let asked = Asked { session, from, until, bar };
     let (totals, days, teams) = asked.uses().await?;
     let (health, jobs) = asked.health().await?;
+    let (nodes, baselines) = (asked.nodes().await?, asked.baselines().await?);
+    let hardware = asked.hardware().await?;
+    asked.bar.set_message("forecast and plan");
+    asked.bar.inc(1);
     let idle = outlook::plan::idle(session, None).await?;
     let looked = look(session, &idle, lead_time_days).await?;
+    asked.bar.finish_and_clear();
     let decision = decide(&Grounds {
         plan: looked.plan.as_ref(),
         after_clean_up: looked.after_clean_up.as_ref(),
@@ -76,9 +88,9 @@ pub(super) async fn gather(
         currency: config.money.currency.clone(),
         teams,
         days,
-        nodes: asked.nodes().await?,
-        baselines: asked.baselines().await?,
-        hardware: asked.hardware().await?,
+        nodes,
+        baselines,
+        hardware,
         totals,
         health,
         jobs,

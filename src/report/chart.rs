@@ -89,7 +89,11 @@ pub(crate) fn over_time(
     let end = if end > start { end } else { start + 1.0 };
     let mut svg = String::new();
     draw_over_time(&mut svg, (start, end), top, zone, (lines, bands, limit), percent).ok()?;
-    Some(responsive(&svg))
+    let bands = bands.iter().map(|band| (band.name.as_str(), css(band.colour, 0.3)));
+    let lines = lines.iter().map(|line| (line.name.as_str(), css(line.colour, 1.0)));
+    let limit = limit.map(|(name, _)| (name, css(RED, 1.0)));
+    let entries: Vec<_> = lines.chain(bands).chain(limit).collect();
+    Some(format!("{}{}", legend(&entries), responsive(&svg)))
 }
 
 type Drawn<'a> = (&'a [Line], &'a [Band], Option<(&'a str, f64)>);
@@ -130,40 +134,35 @@ fn draw_over_time(
         let upper = band.points.iter().map(|p| (local_days(p.0, zone), p.2));
         let lower = band.points.iter().rev().map(|p| (local_days(p.0, zone), p.1));
         let outline: Vec<_> = upper.chain(lower).collect();
-        chart
-            .draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.22))))?
-            .label(band.name.clone())
-            .legend(move |(x, y)| {
-                Rectangle::new([(x, y - 5), (x + 16, y + 5)], colour.mix(0.22).filled())
-            });
+        chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.22))))?;
     }
     for line in lines {
-        let colour = line.colour;
-        for (position, stretch) in unbroken(&line.points).into_iter().enumerate() {
+        for stretch in unbroken(&line.points) {
             let points = stretch.into_iter().map(|(at, value)| (local_days(at, zone), value));
-            let drawn = chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
-            if position == 0 {
-                drawn.label(line.name.clone()).legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2))
-                });
-            }
+            chart.draw_series(LineSeries::new(points, line.colour.stroke_width(2)))?;
         }
     }
-    if let Some((name, value)) = limit {
+    if let Some((_, value)) = limit {
         let points = [(start, value), (end, value)];
-        chart
-            .draw_series(DashedLineSeries::new(points, 6, 4, RED.stroke_width(2)))?
-            .label(name)
-            .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], RED.stroke_width(2)));
+        chart.draw_series(DashedLineSeries::new(points, 6, 4, RED.stroke_width(2)))?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerLeft)
-        .label_font(("sans-serif", 12))
-        .background_style(WHITE.mix(0.85))
-        .draw()?;
     area.present()?;
     Ok(())
+}
+
+/// Names and colours above a chart, where they hide nothing.
+pub(crate) fn legend(entries: &[(&str, String)]) -> String {
+    let entries: String = entries
+        .iter()
+        .map(|(name, colour)| format!("<span><i style=\"background:{colour}\"></i>{name}</span>"))
+        .collect();
+    format!("<p class=\"legend\">{entries}</p>")
+}
+
+/// A colour as CSS writes it; `strength` is 1 for the colour itself and 0 for white.
+pub(crate) fn css(colour: RGBColor, strength: f64) -> String {
+    let part = |value: u8| (255.0 - (255.0 - f64::from(value)) * strength).round() as u8;
+    format!("#{:02x}{:02x}{:02x}", part(colour.0), part(colour.1), part(colour.2))
 }
 
 /// Splits a line at its missing values.

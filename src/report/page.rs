@@ -57,14 +57,6 @@ fn picture(svg: Option<String>, words: &Words) -> String {
     )
 }
 
-fn legend(entries: &[(&str, &str)]) -> String {
-    let entries: String = entries
-        .iter()
-        .map(|(name, colour)| format!("<span><i style=\"background:{colour}\"></i>{name}</span>"))
-        .collect();
-    format!("<p class=\"legend\">{entries}</p>")
-}
-
 fn list(lines: impl Iterator<Item = String>) -> String {
     let items: String = lines.map(|line| format!("<li>{}</li>", escape(&line))).collect();
     if items.is_empty() { items } else { format!("<ul>{items}</ul>") }
@@ -74,8 +66,19 @@ fn table(head: &[&str], rows: &[Vec<String>], words: &Words) -> String {
     if rows.is_empty() {
         return format!("<p class=\"note\">{}</p>", words.none_found);
     }
+    // A column of numbers is set to the right.
+    let numeric: Vec<bool> = (0..head.len())
+        .map(|column| {
+            let number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '<');
+            column > 0 && rows.iter().filter_map(|row| row.get(column)).all(number)
+        })
+        .collect();
     let cells = |row: &[String], tag: &str| -> String {
-        row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
+        let cell = |(cell, numeric): (&String, &bool)| {
+            let class = if *numeric { " class=\"n\"" } else { "" };
+            format!("<{tag}{class}>{}</{tag}>", escape(cell))
+        };
+        row.iter().zip(&numeric).map(cell).collect()
     };
     let head: Vec<String> = head.iter().map(|text| (*text).to_owned()).collect();
     let body: String = rows.iter().map(|row| format!("<tr>{}</tr>", cells(row, "td"))).collect();

@@ -2,6 +2,7 @@
 //! `loadline query` never differ.
 
 use chrono::{DateTime, NaiveDate, Utc};
+use indicatif::ProgressBar;
 use loadline_engine::{Answer, EngineError, Params, Session, query};
 
 use super::super::row::{Row, rows};
@@ -21,6 +22,7 @@ pub(super) struct Asked<'a> {
     pub(super) session: &'a Session,
     pub(super) from: DateTime<Utc>,
     pub(super) until: DateTime<Utc>,
+    pub(super) bar: ProgressBar,
 }
 
 impl Asked<'_> {
@@ -31,6 +33,8 @@ impl Asked<'_> {
         params: &[(&str, &str)],
         text: &str,
     ) -> Result<Vec<Row>, Failure> {
+        self.bar.set_message(question.to_owned());
+        self.bar.inc(1);
         let question = query::find(question)?;
         let period = [("from", self.from.to_rfc3339()), ("until", self.until.to_rfc3339())];
         let given = params.iter().map(|(name, value)| (*name, (*value).to_owned()));
@@ -115,6 +119,8 @@ impl Asked<'_> {
     pub(super) async fn baselines(&self) -> Result<Vec<BaselineUse>, Failure> {
         let text = "SELECT b.* FROM baselines b WHERE b.measurement = 'gpu_util_ratio' AND b.usable \
             ORDER BY b.workload, b.gpu_model, b.hours DESC";
+        self.bar.set_message("baselines");
+        self.bar.inc(1);
         let baseline = |row: &Row| {
             Some(BaselineUse {
                 workload: row.text("workload")?,

@@ -8,7 +8,7 @@ use super::super::chart::{self, Band, Bar, Line, number};
 use super::super::data::{DayUse, ReportData};
 use super::super::finding;
 use super::super::words::{Language, Words, percent};
-use super::{escape, legend, list, picture, table};
+use super::{escape, list, picture, table};
 
 /// Titles and bodies, in reading order. A section of which nothing is known is left out: an empty
 /// one would read as good news.
@@ -110,10 +110,12 @@ fn teams(data: &ReportData, words: &Words) -> String {
             Bar { label: team.team.clone(), parts: vec![(chart::BLUE, busy), rest], text }
         })
         .collect();
+    let busy = (words.busy, chart::css(chart::BLUE, 1.0));
+    let held = (words.held, chart::css(chart::BLUE_LIGHT, 1.0));
     let legend = if data.teams.iter().any(|team| team.gpu_hours_busy.is_some()) {
-        legend(&[(words.busy, "#1f5aa6"), (words.held, "#a9c4e6")])
+        chart::legend(&[busy, held])
     } else {
-        legend(&[(words.held, "#a9c4e6")])
+        chart::legend(&[held])
     };
     format!("{legend}{}", picture(chart::bars(&bars), words))
 }
