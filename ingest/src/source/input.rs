@@ -143,11 +143,15 @@ fn files_like(pattern: &str) -> Result<Vec<PathBuf>, IngestError> {
     Ok(found.filter_map(Result::ok).filter(|path| path.is_file()).collect())
 }
 
-/// Undoes gzip, told by its first two bytes.
+/// Undoes gzip, told by its first two bytes, and UTF-16, told by its byte-order mark.
 fn plain(mut raw: Box<dyn Read + Send>) -> io::Result<Box<dyn BufRead + Send>> {
     const BUFFER: usize = 256 * 1024;
     let start = first_bytes(&mut raw)?;
     let zipped = start == [0x1f, 0x8b];
+    if start == [0xff, 0xfe] || start == [0xfe, 0xff] {
+        let text = Utf16 { raw, little: start[0] == 0xff, rest: Vec::new(), text: Vec::new() };
+        return Ok(Box::new(BufReader::with_capacity(BUFFER, text)));
+    }
     let whole = io::Cursor::new(start).chain(raw);
     if !zipped {
         return Ok(Box::new(BufReader::with_capacity(BUFFER, whole)));
@@ -160,6 +164,51 @@ fn first_bytes(raw: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::with_capacity(2);
     raw.take(2).read_to_end(&mut start)?;
     Ok(start)
+}
+
+/// UTF-16 as UTF-8: what `>` writes in Windows PowerShell.
+struct Utf16 {
+    raw: Box<dyn Read + Send>,
+    little: bool,
+    /// Bytes of a unit, or a first surrogate, whose other half is still to come.
+    rest: Vec<u8>,
+    /// Decoded and not handed out yet, last byte first.
+    text: Vec<u8>,
+}
+
+impl Read for Utf16 {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.text.is_empty() {
+            let mut chunk = [0; 8192];
+            let read = self.raw.read(&mut chunk)?;
+            if read == 0 {
+                return Ok(0);
+            }
+            self.rest.extend_from_slice(&chunk[..read]);
+            self.decode();
+        }
+        let count = out.len().min(self.text.len());
+        for byte in &mut out[..count] {
+            *byte = self.text.pop().expect("count is at most its length");
+        }
+        Ok(count)
+    }
+}
+
+impl Utf16 {
+    fn decode(&mut self) {
+        let unit = |pair: &[u8]| match self.little {
+            true => u16::from_le_bytes([pair[0], pair[1]]),
+            false => u16::from_be_bytes([pair[0], pair[1]]),
+        };
+        let mut units: Vec<u16> = self.rest.chunks_exact(2).map(unit).collect();
+        if units.last().is_some_and(|unit| (0xd800..0xdc00).contains(unit)) {
+            units.pop();
+        }
+        self.rest.drain(..units.len() * 2);
+        self.text = String::from_utf16_lossy(&units).into_bytes();
+        self.text.reverse();
+    }
 }
 
 /// One line of text.
@@ -249,6 +298,19 @@ mod tests {
             got,
             [(1, "index, name".into(), true), (2, "0, A".into(), true), (3, "1, B".into(), false)]
         );
+    }
+
+    #[test]
+    fn utf16_of_powershell_is_text() {
+        // Breaks when a log written by `>` on Windows is taken for no text at all.
+        for little in [true, false] {
+            let mut bytes = if little { vec![0xff, 0xfe] } else { vec![0xfe, 0xff] };
+            for unit in "index, name\r\n0, \u{1f600}A\r\n".encode_utf16() {
+                bytes.extend(if little { unit.to_le_bytes() } else { unit.to_be_bytes() });
+            }
+            let text: Vec<String> = lines_of(&bytes).into_iter().map(|line| line.1).collect();
+            assert_eq!(text, ["index, name", "0, \u{1f600}A"]);
+        }
     }
 
     #[test]

@@ -160,6 +160,9 @@ pub(crate) fn available(cell: &str) -> Option<&str> {
     }
     // Digits and letters of names come first in the common case: only these starts can be one.
     let first = inner.as_bytes()[0].to_ascii_lowercase();
+    if text.starts_with("GPU-") || text.starts_with("NVIDIA ") {
+        return Some(text);
+    }
     if !matches!(first, b'n' | b'r' | b'u' | b'g' | b'e' | b'i') {
         return (inner.len() == text.len()).then_some(text);
     }
@@ -236,6 +239,12 @@ fn split_unit(text: &str) -> (&str, &str) {
 fn scale(measure: Measure, unit: &str) -> Option<f64> {
     use Measure as M;
     const MIB: f64 = 1_048_576.0;
+    // As the driver spells them, without a copy.
+    match (measure, unit) {
+        (M::MemUsed | M::MemTotal, "MiB") => return Some(MIB),
+        (M::Power, "W") | (M::SmClock | M::MemClock, "MHz") => return Some(1.0),
+        _ => {}
+    }
     let unit = unit.to_ascii_lowercase();
     let unit = unit.as_str();
     Some(match (measure, unit) {
