@@ -50,4 +50,13 @@ pub trait Output {
     /// Counts `values` measurements of `column` that were set to NULL: out of range or a blank
     /// sentinel, not merely unavailable.
     fn nulled(&mut self, column: &'static str, values: u64);
+
+    /// Takes a file that could not be read, or not to its end, and says whether to go on with the
+    /// next. What was read of it stays.
+    ///
+    /// # Errors
+    /// The error itself, where one file that cannot be read ends it all.
+    fn unread(&mut self, error: IngestError) -> Result<(), IngestError> {
+        Err(error)
+    }
 }

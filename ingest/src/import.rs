@@ -67,6 +67,8 @@ pub struct Import {
     nodes: HashSet<String>,
     gpus: HashSet<String>,
     jobs: HashSet<String>,
+    /// Why the first of the files that could not be read was not.
+    unread: Option<IngestError>,
     part_rows: usize,
 }
 
@@ -124,6 +126,21 @@ impl Output for Import {
         self.told(format!("{}{line}: {}", notice.file, notice.text));
     }
 
+    fn unread(&mut self, error: IngestError) -> Result<(), IngestError> {
+        let (file, reason) = match &error {
+            IngestError::Read { path, source } => (path, format!("could not be read: {source}")),
+            IngestError::Format { path, format, reason, .. } => {
+                (path, format!("as {format}: {reason}"))
+            }
+            _ => return Err(error),
+        };
+        let text = String::new();
+        self.reject(Reject { file: file.clone(), line: None, reason, text });
+        self.summary.files_unread += 1;
+        self.unread.get_or_insert(error);
+        Ok(())
+    }
+
     fn nulled(&mut self, column: &'static str, values: u64) {
         if values > 0 {
             *self.summary.values_nulled.entry(column.to_owned()).or_default() += values;
@@ -167,6 +184,7 @@ impl Import {
             nodes: HashSet::new(),
             gpus: HashSet::new(),
             jobs: HashSet::new(),
+            unread: None,
             part_rows: days::PART_ROWS,
         }
     }
@@ -174,9 +192,13 @@ impl Import {
     /// Merges and commits what was taken, one commit a table, inventory first.
     ///
     /// # Errors
+    /// Why the first file could not be read, where nothing at all was read; then
     /// [`IngestError::Store`]; tables committed before the failure stay, the failed one and those
     /// after it are untouched. Running the same import again completes it.
     pub async fn finish(mut self, store: &Store) -> Result<ImportSummary, IngestError> {
+        if let Some(error) = self.unread.take_if(|_| self.waiting.is_empty()) {
+            return Err(error);
+        }
         for table in Table::ALL {
             if let Some(mut waiting) = self.waiting.remove(&table) {
                 waiting.buffer.settle()?;

@@ -15,10 +15,17 @@ use crate::failure::Failure;
 
 pub(super) async fn run(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
     let summary = import(&context.store()?, &context.config()?, args).await?;
-    if args.json {
-        return print::line(&serde_json::to_string_pretty(&summary)?);
+    match args.json {
+        true => print::line(&serde_json::to_string_pretty(&summary)?)?,
+        false => tell(&summary)?,
     }
-    tell(&summary)
+    match summary.files_unread {
+        0 => Ok(()),
+        files => Err(Failure::new(format!(
+            "{files} file{} could not be read, or not to the end; the rest is imported",
+            if files == 1 { "" } else { "s" }
+        ))),
+    }
 }
 
 /// Imports as the arguments say.

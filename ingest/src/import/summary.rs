@@ -23,7 +23,9 @@ pub struct ImportSummary {
     pub rows_duplicate: u64,
     /// Known rows that were brought up to date, of the same tables.
     pub rows_updated: u64,
-    /// Lines and readings kept aside.
+    /// Files that could not be read, or not to their end.
+    pub files_unread: u64,
+    /// Lines, readings and files kept aside.
     pub rows_kept_aside: u64,
     /// Those of them that a hung driver repeated.
     pub rows_stale: u64,

@@ -57,16 +57,27 @@ pub struct Options {
 pub fn read(inputs: &[Input], options: &Options, out: &mut dyn Output) -> Result<(), IngestError> {
     let mut samples = Samples::default();
     for input in inputs {
-        let mut pages = Pages::new(input, options, &mut samples);
-        let (json, reader) = answer::peek(input.open()?).map_err(|e| input.unreadable(e))?;
-        if json {
-            answer::read(&mut pages, reader, out)?;
-        } else {
-            pages.text(reader, out)?;
+        if let Err(error) = read_file(input, options, &mut samples, out) {
+            out.unread(error)?;
         }
-        pages.finish(out)?;
     }
     samples.finish(out)
+}
+
+fn read_file(
+    input: &Input,
+    options: &Options,
+    samples: &mut Samples,
+    out: &mut dyn Output,
+) -> Result<(), IngestError> {
+    let mut pages = Pages::new(input, options, samples);
+    let (json, reader) = answer::peek(input.open()?).map_err(|e| input.unreadable(e))?;
+    if json {
+        answer::read(&mut pages, reader, out)?;
+    } else {
+        pages.text(reader, out)?;
+    }
+    pages.finish(out)
 }
 
 /// One file under way.

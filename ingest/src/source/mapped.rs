@@ -59,7 +59,10 @@ pub fn read(
     let mut reader = Reader { table, options, zone, rows: 0 };
     if mapping.files.is_empty() {
         for input in inputs {
-            reader.read_file(input, None, out, &mut |rows, out| out.rows(table, rows))?;
+            let mut keep = |rows, out: &mut dyn Output| out.rows(table, rows);
+            if let Err(error) = reader.read_file(input, None, out, &mut keep) {
+                out.unread(error)?;
+            }
         }
         return Ok(());
     }
@@ -70,7 +73,9 @@ pub fn read(
             groups[group].push(rows);
             Ok(())
         };
-        reader.read_file(input, Some(group), out, &mut keep)?;
+        if let Err(error) = reader.read_file(input, Some(group), out, &mut keep) {
+            out.unread(error)?;
+        }
     }
     match join::join(table, groups)? {
         Some(rows) => out.rows(table, rows),

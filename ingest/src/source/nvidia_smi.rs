@@ -55,11 +55,13 @@ pub fn read(inputs: &[Input], options: &Options, out: &mut dyn Output) -> Result
     let mut samples = Samples::default();
     for input in inputs {
         let mut log = Log::new(input, options, &mut samples)?;
-        let mut lines = input.lines()?;
-        while let Some(line) = lines.next_line().map_err(|e| input.unreadable(e))? {
-            log.line(&line, out)?;
+        // A file that breaks off leaves what was read of it.
+        if let Err(error) = log.lines(input, out) {
+            log.unsettled(out)?;
+            out.unread(error)?;
+        } else if let Err(error) = log.finish(out) {
+            out.unread(error)?;
         }
-        log.finish(out)?;
     }
     samples.finish(out)
 }
@@ -244,13 +246,27 @@ impl<'a> Log<'a> {
         }
     }
 
+    fn lines(&mut self, input: &Input, out: &mut dyn Output) -> Result<(), IngestError> {
+        let mut lines = input.lines()?;
+        while let Some(line) = lines.next_line().map_err(|e| input.unreadable(e))? {
+            self.line(&line, out)?;
+        }
+        Ok(())
+    }
+
+    /// Hands over the readings that wait for the processes listed after them.
+    fn unsettled(&mut self, out: &mut dyn Output) -> Result<(), IngestError> {
+        for sample in std::mem::take(&mut self.pending).into_values() {
+            self.samples.push(&sample, out)?;
+        }
+        Ok(())
+    }
+
     fn finish(mut self, out: &mut dyn Output) -> Result<(), IngestError> {
         if let Some((start, text)) = self.document.take() {
             self.xml_document(start, &text, out)?;
         }
-        for sample in std::mem::take(&mut self.pending).into_values() {
-            self.samples.push(&sample, out)?;
-        }
+        self.unsettled(out)?;
         if self.processes_unplaced > 0 {
             let text = format!(
                 "{} processes listed for GPUs without a reading before them: passed over",

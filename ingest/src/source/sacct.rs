@@ -84,7 +84,9 @@ pub fn read(
     let mut ledger = Ledger::default();
     let mut reader = Reader::new(options);
     for input in inputs {
-        ledger.read_file(input, options, &mut reader, out)?;
+        if let Err(error) = ledger.read_file(input, options, &mut reader, out) {
+            out.unread(error)?;
+        }
     }
     attempt::number_attempts(&mut ledger.rows);
     for rows in ledger.rows.chunks(BATCH_ROWS) {
