@@ -1,0 +1,58 @@
+use super::*;
+
+const TEXT: &str = "-- How many?\n-- parameters: $from timestamp, $least int64 = 3,\n\
+    --     $team text\n-- columns: n int64\nSELECT $least AS \"$n\", '$team' -- $from\n";
+
+fn values(given: &[(&str, &str)]) -> Result<Vec<(String, ScalarValue)>, EngineError> {
+    let given = given.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    let span = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
+    let query = NamedQuery::parse("q", TEXT).unwrap();
+    super::values(&query, &given.collect(), span, &Calendar::default())
+}
+
+#[test]
+fn every_header_of_the_program_reads() {
+    // Breaks if a query file is added whose header does not say what it is.
+    let all = queries().unwrap();
+    assert!(all.len() > 10);
+    assert!(all.iter().all(|query| !query.purpose().is_empty()));
+}
+
+#[test]
+fn a_parameter_that_is_missing_or_wrong_is_named() {
+    let missing = values(&[]).unwrap_err();
+    assert_eq!(missing.to_string(), "query `q` needs `$team`, which was not given");
+    let declared = "parameters are $from timestamp, $least int64 = 3, $team text";
+    assert_eq!(missing.detail().as_deref(), Some(declared));
+    assert_eq!(missing.hint().as_deref(), Some("add `--param team=TEXT`"));
+    let wrong = values(&[("team", "a"), ("least", "many")]).unwrap_err();
+    assert!(wrong.to_string().starts_with("cannot use `many` for `$least` of query `q`"));
+    assert!(values(&[("teem", "a")]).unwrap_err().to_string().contains("`$teem`"));
+    assert_eq!(values(&[("team", "a")]).unwrap().len(), 3);
+}
+
+#[test]
+fn only_what_is_no_text_and_no_comment_is_replaced() {
+    // Breaks if a `$` inside quotes or a comment becomes a value, or a quote ends the text.
+    let bound = bind(
+        "SELECT $a + '$a' -- $a\n, \"$a\", $ab - 1",
+        &[
+            ("a".into(), ScalarValue::Utf8(Some("it's".into()))),
+            ("ab".into(), ScalarValue::Int64(Some(2))),
+        ],
+    );
+    assert_eq!(bound.unwrap(), "SELECT 'it''s' + '$a' -- $a\n, \"$a\", 2 - 1");
+    assert!(bind("SELECT $b", &[]).unwrap_err().to_string().contains("`$b` is not declared"));
+}
+
+#[test]
+fn a_file_of_the_folder_stands_in_for_the_program_s_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("queue.sql"), "-- Ours.\nSELECT 1").unwrap();
+    std::fs::write(folder.path().join("mine.sql"), "-- Mine.\nSELECT 2").unwrap();
+    let all = queries_with(folder.path()).unwrap();
+    assert_eq!(all.len(), queries().unwrap().len() + 1);
+    assert_eq!(find_in(all.clone(), "queue").unwrap().purpose(), "Ours.");
+    assert_eq!(find_in(all, "mine").unwrap().purpose(), "Mine.");
+    assert!(queries_with(&folder.path().join("absent")).is_err());
+}
