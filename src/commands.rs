@@ -61,8 +61,14 @@ impl Context {
 
     /// A session over a store that holds something.
     async fn session(&self) -> Result<Session, Failure> {
-        let (store, config) = (self.store()?, self.config()?);
+        let config = self.config()?;
         let now = self.now.as_deref().map(|text| instant("--now", text, &config)).transpose()?;
+        self.session_at(now).await
+    }
+
+    /// The same, with `now` for the instant that counts as now.
+    async fn session_at(&self, now: Option<DateTime<Utc>>) -> Result<Session, Failure> {
+        let (store, config) = (self.store()?, self.config()?);
         if store.tables().await?.is_empty() {
             return Err(Failure::new(format!("the store at `{}` holds nothing yet", self.store))
                 .hint(

@@ -17,6 +17,12 @@ use crate::failure::Failure;
 
 const HOUR_MS: i64 = 3_600_000;
 const HOUR_S: u32 = 3_600;
+const NO_DEMAND: &str = "there is no demand to look at: no job and no count in the store";
+
+/// Whether a failure says that nothing tells any demand.
+pub(super) fn no_demand(failure: &Failure) -> bool {
+    failure.line() == NO_DEMAND
+}
 
 /// Hourly demand (held and waiting) of the fleet, or of each team, pool or workload, up to the
 /// last whole hour. An hour that no source counted is not known; where all comes from jobs, an hour

@@ -17,20 +17,25 @@ use crate::report::data::{HourDemand, HourForecast, Outlook, ReportData};
 use crate::report::note::Note;
 use crate::report::{Format, render};
 use decide::{Grounds, decide};
-use figures::Asked;
+use figures::{Asked, Uses};
 
 /// Days of demand before the forecast in the chart.
 const HISTORY_HOURS: usize = 28 * 24;
 /// Steps ahead in the chart.
 const HORIZON_STEPS: usize = 168;
 /// Questions that a report asks, for its progress.
-const QUESTIONS: u64 = 14;
+const QUESTIONS: u64 = 15;
 /// Weeks in a row and share of capacity of the expansion rule.
 const EXPANSION: (u32, f64) = (4, 0.7);
 
 pub(super) async fn run(context: &Context, args: &ReportArgs) -> Result<(), Failure> {
     let (session, config) = (context.session().await?, context.config()?);
     let period = period(&session, &config, args.from.as_deref(), args.to.as_deref())?;
+    // A report on the past is made as of its end: nothing later counts, the outlook begins there.
+    let session = match period.1 < session.span().1 {
+        true => context.session_at(Some(period.1)).await?,
+        false => session,
+    };
     let data = gather(&session, &config, period, args.lead_time_days).await?;
     write(&data, args)
 }
@@ -65,7 +70,7 @@ pub(super) async fn gather(
     );
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     let asked = Asked { session, from, until, bar };
-    let (totals, days, teams) = asked.uses().await?;
+    let Uses { totals, days, teams, teams_by } = asked.uses().await?;
     let (health, jobs) = asked.health().await?;
     let (nodes, baselines) = (asked.nodes().await?, asked.baselines().await?);
     let hardware = asked.hardware().await?;
@@ -87,6 +92,7 @@ pub(super) async fn gather(
         timezone: session.calendar().zone().name().to_owned(),
         currency: config.money.currency.clone(),
         teams,
+        teams_by,
         days,
         nodes,
         baselines,
@@ -115,7 +121,11 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
         Ok(mut found) if !found.is_empty() => found.remove(0),
         Ok(_) => return Ok(looked),
         Err(failure) => {
-            outlook.notes.push(Note::NoForecast(failure.line()));
+            let note = match outlook::no_demand(&failure) {
+                true => Note::NoDemand,
+                false => Note::NoForecast(failure.line()),
+            };
+            outlook.notes.push(note);
             return Ok(looked);
         }
     };
@@ -148,6 +158,9 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
                 });
             outlook.notes.push(Note::Forecast {
                 model: outlook.model.clone(),
+                naive_only: tested.as_ref().map_or(forecast.basis, |tested| {
+                    tested.forecasts.first().map_or(forecast.basis, |made| made.basis)
+                }) != Basis::WeeklyElasticNet,
                 origins: tested.as_ref().map(|tested| tested.origins.len()),
                 skill_ratio: outlook.skill_ratio,
                 coverage_80_ratio: outlook.interval_coverage_80_ratio,

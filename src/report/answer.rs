@@ -13,64 +13,94 @@ pub(crate) struct Answer {
     pub(crate) sentence: String,
 }
 
-/// How much is used.
+/// Below this share of the time seen, how busy the GPUs were is no headline.
+const SEEN_ENOUGH_RATIO: f64 = 0.5;
+
+/// How much is used. Where no ledger tells who held what, only what was read is told.
 pub(crate) fn used(data: &ReportData, language: Language) -> Answer {
     let (totals, words) = (&data.totals, language.words());
     let held = percent(totals.held_ratio(), words);
     let busy = percent(totals.busy_ratio(), words);
     let seen = percent(totals.coverage_ratio, words);
-    let gpus = totals.gpus_installed.map_or_else(|| words.unknown.to_owned(), tenths);
     let hours = number(totals.gpu_hours_held);
-    let floor = totals.capacity_source.as_deref() == Some("peak-held");
-    let sentence = match (language, data.sampled()) {
-        (Language::En, true) => format!(
-            "Of {gpus} GPUs, jobs held {held} of the time ({hours} GPU-hours) and {busy} was busy; {seen} of the time was seen."
-        ),
-        (Language::En, false) => format!(
-            "Jobs held {hours} GPU-hours, {held} of {gpus} GPUs{}; no samples tell how busy they were.",
-            if floor {
-                " (the most ever held at once: the number installed is not known)"
-            } else {
-                ""
-            }
-        ),
-        (Language::Zh, true) => format!(
-            "{gpus} 块 GPU 中，作业占用了 {held} 的时间（{hours} GPU 小时），实际忙碌 {busy}；观测覆盖 {seen}。"
-        ),
-        (Language::Zh, false) => format!(
-            "作业占用 {hours} GPU 小时，为 {gpus} 块 GPU{}的 {held}；没有采样，忙碌程度未知。",
-            if floor { "（历史同时占用峰值，装机数未知）" } else { "" }
-        ),
+    let gpus = match (totals.gpus_installed, language) {
+        (None, _) => words.unknown.to_owned(),
+        (Some(gpus), Language::En) => {
+            format!("{}{}", tenths(gpus), words.floor_of(totals.capacity_is_floor()))
+        }
+        (Some(gpus), Language::Zh) => {
+            format!("{} 块 GPU{}", tenths(gpus), words.floor_of(totals.capacity_is_floor()))
+        }
     };
-    Answer { figure: if data.sampled() { busy } else { held }, sentence }
+    let ledger = totals.held_ratio().is_some();
+    let sentence = match (language, data.sampled(), ledger) {
+        (Language::En, true, true) => format!(
+            "Of {gpus} GPUs, jobs held {held} of the time ({hours} GPU-hours). Of what was read, {busy} was busy; {seen} of the time was seen."
+        ),
+        (Language::En, true, false) => format!(
+            "Of what was read, {busy} was busy; {seen} of the time was seen. No ledger tells what jobs held."
+        ),
+        (Language::En, false, _) => format!(
+            "Jobs held {hours} GPU-hours, {held} of {gpus} GPUs; no samples tell how busy they were."
+        ),
+        (Language::Zh, true, true) => format!(
+            "{gpus} 中，作业占用了 {held} 的时间（{hours} GPU 小时）；已观测部分忙碌 {busy}，观测覆盖 {seen}。"
+        ),
+        (Language::Zh, true, false) => {
+            format!("已观测部分忙碌 {busy}，观测覆盖 {seen}；没有作业账目，不知道作业占用了多少。")
+        }
+        (Language::Zh, false, _) => {
+            format!("作业占用 {hours} GPU 小时，为 {gpus} 的 {held}；没有采样，忙碌程度未知。")
+        }
+    };
+    let enough = totals.coverage_ratio.is_some_and(|ratio| ratio >= SEEN_ENOUGH_RATIO);
+    let figure = if data.sampled() && (enough || !ledger) { busy } else { held };
+    Answer { figure, sentence }
 }
 
-/// By whom.
+/// By whom: by team, or by user where no job names a team.
 pub(crate) fn by_whom(data: &ReportData, language: Language) -> Answer {
     let words = language.words();
     let Some(first) = data.teams.first() else {
-        return Answer { figure: words.unknown.into(), sentence: words.none_found.into() };
+        return Answer { figure: words.unknown.into(), sentence: words.no_ledger.into() };
     };
     let all: f64 = data.teams.iter().map(|team| team.gpu_hours_held).sum();
     let share = percent((all > 0.0).then(|| first.gpu_hours_held / all), words);
-    let (name, teams) = (&first.team, data.teams.len());
+    let name = &first.team;
     let hours = number(first.gpu_hours_held);
-    let jobs = data.totals.jobs.map(|jobs| number(jobs as f64));
-    let sentence = match (language, jobs) {
-        (Language::En, Some(jobs)) => format!(
-            "{name} held most, {hours} GPU-hours or {share} of all, among {teams} teams and {jobs} jobs."
-        ),
-        (Language::En, None) => format!(
-            "{name} held most, {hours} GPU-hours or {share} of all, among {teams} teams; no ledger tells the jobs."
-        ),
-        (Language::Zh, Some(jobs)) => format!(
-            "{teams} 个团队、{jobs} 个作业中，{name} 占用最多：{hours} GPU 小时，占全部的 {share}。"
-        ),
-        (Language::Zh, None) => format!(
-            "{teams} 个团队中，{name} 占用最多：{hours} GPU 小时，占全部的 {share}；没有作业账目。"
-        ),
+    let jobs = data.totals.jobs;
+    let sentence = match language {
+        Language::En => {
+            let holders = plural(data.teams.len() as u64, &data.teams_by);
+            let jobs = jobs.map_or_else(
+                || "; no ledger tells the jobs".to_owned(),
+                |jobs| format!(" and {}", plural(jobs, "job")),
+            );
+            let unnamed = match data.teams_by.as_str() {
+                "user" => " No job names its team.",
+                _ => "",
+            };
+            format!(
+                "{name} held most, {hours} GPU-hours or {share} of all, among {holders}{jobs}.{unnamed}"
+            )
+        }
+        Language::Zh => {
+            let holders = match data.teams_by.as_str() {
+                "user" => format!("作业没有标明团队；{} 个用户", data.teams.len()),
+                _ => format!("{} 个团队", data.teams.len()),
+            };
+            let jobs =
+                jobs.map_or_else(String::new, |jobs| format!("、{} 个作业", number(jobs as f64)));
+            format!("{holders}{jobs}中，{name} 占用最多：{hours} GPU 小时，占全部的 {share}。")
+        }
     };
     Answer { figure: share, sentence }
+}
+
+/// A number of things in English.
+pub(crate) fn plural(count: u64, thing: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{s}", number(count as f64))
 }
 
 /// Whether it is healthy.
@@ -90,7 +120,10 @@ pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
             (Language::Zh, Some(wait)) => {
                 format!("本期没有属于作业的采样，无法评判；半数作业排队不超过 {wait}。")
             }
-            _ => words.no_samples.to_owned(),
+            (Language::En, None) => {
+                "No job can be judged: none is known in this period.".to_owned()
+            }
+            (Language::Zh, None) => "本期没有作业可供评判。".to_owned(),
         };
         return Answer { figure: words.unknown.into(), sentence };
     }
@@ -100,7 +133,11 @@ pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
     let gpus = sick.len();
     let sentence = match language {
         Language::En => format!(
-            "{share} of the judged GPU-hours belong to healthy jobs; {idle} GPU-hours were held while idle, and {gpus} GPUs need a look."
+            "{share} of the judged GPU-hours belong to healthy jobs; {idle} GPU-hours were held while idle, and {} a look.",
+            match gpus {
+                1 => "1 GPU needs".to_owned(),
+                gpus => format!("{gpus} GPUs need"),
+            }
         ),
         Language::Zh => format!(
             "已评判的 GPU 小时中 {share} 属于健康作业；{idle} GPU 小时占而不用，{gpus} 块 GPU 需要检查。"
@@ -116,7 +153,7 @@ pub(crate) fn coverage(data: &ReportData, language: Language) -> String {
         return words.no_samples.to_owned();
     }
     let seen = percent(totals.coverage_ratio, words);
-    let hours = number(totals.gpu_hours_observed.unwrap_or(0.0));
+    let hours = number(totals.gpu_hours_seen.unwrap_or(0.0));
     let missed = totals.gaps.filter(|gaps| *gaps > 0).map(|gaps| {
         let (hours, longest) = (
             number(totals.gpu_hours_gaps.unwrap_or(0.0)),
@@ -124,7 +161,8 @@ pub(crate) fn coverage(data: &ReportData, language: Language) -> String {
         );
         match language {
             Language::En => {
-                format!(" {gaps} gaps hide {hours} GPU-hours; the longest is {longest} h.")
+                let gaps = plural(gaps, "gap");
+                format!(" Missing: {hours} GPU-hours in {gaps}; the longest is {longest} h.")
             }
             Language::Zh => {
                 format!("{gaps} 处缺口共缺 {hours} GPU 小时，最长 {longest} 小时。")
@@ -240,14 +278,16 @@ fn undecided(data: &ReportData, language: Language) -> String {
     let stand = data.decision.demand_gpus_last_day.zip(data.outlook.capacity_gpus);
     match (language, stand) {
         (Language::En, Some((demand, capacity))) => format!(
-            "No plan could be made (the reason stands below). Demand over the last day was {} GPUs against a capacity of {}.",
+            "No plan could be made (the reason stands below). Demand over the last day was {} GPUs against {}{}.",
             number(demand),
-            number(capacity)
+            number(capacity),
+            Language::En.words().floor_of(data.totals.capacity_is_floor())
         ),
         (Language::Zh, Some((demand, capacity))) => format!(
-            "无法给出规划（原因见下）。最近一天需求为 {} 块 GPU，容量为 {} 块。",
+            "无法给出规划（原因见下）。最近一天需求为 {} 块 GPU，容量为 {} 块{}。",
             number(demand),
-            number(capacity)
+            number(capacity),
+            Language::Zh.words().floor_of(data.totals.capacity_is_floor())
         ),
         (Language::En, None) => "No plan could be made (the reason stands below).".to_owned(),
         (Language::Zh, None) => "无法给出规划（原因见下）。".to_owned(),

@@ -23,8 +23,10 @@ pub struct ReportData {
     pub days: Vec<DayUse>,
     /// One row a node, highest busy share first.
     pub nodes: Vec<NodeUse>,
-    /// One row a team, most GPU-hours held first.
+    /// Who held GPUs, most GPU-hours first: teams, or users where no job names a team.
     pub teams: Vec<TeamUse>,
+    /// What they are: `team` or `user`.
+    pub teams_by: String,
     /// Baselines by workload, GPU model and working or other hours.
     pub baselines: Vec<BaselineUse>,
     /// Jobs and GPU-hours by verdict, most GPU-hours first.
@@ -54,8 +56,10 @@ pub struct Totals {
     pub gpu_hours_free: Option<f64>,
     /// GPU-hours of GPUs that were down.
     pub gpu_hours_down: Option<f64>,
-    /// GPU-hours that readings cover.
+    /// GPU-hours of which utilisation was read.
     pub gpu_hours_observed: Option<f64>,
+    /// GPU-hours that readings of any kind cover.
+    pub gpu_hours_seen: Option<f64>,
     /// GPU-hours in which a kernel ran; unknown without samples.
     pub gpu_hours_busy: Option<f64>,
     /// GPU-hours of jobs by the best signal of their activity.
@@ -95,6 +99,12 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// How many GPUs are installed is only known from below.
+    #[must_use]
+    pub fn capacity_is_floor(&self) -> bool {
+        self.capacity_source.as_deref() == Some("peak-held")
+    }
+
     /// Held as a share of installed.
     #[must_use]
     pub fn held_ratio(&self) -> Option<f64> {

@@ -7,7 +7,7 @@ use super::answer;
 use super::chart::number;
 use super::data::ReportData;
 use super::finding;
-use super::words::Language;
+use super::words::{Language, Words};
 
 /// Writes the report.
 #[must_use]
@@ -28,27 +28,8 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
     ] {
         text.push_str(&format!("- **{question}** **{}**. {}\n", answer.figure, answer.sentence));
     }
-    text.push_str(&format!("\n## {}\n\n", words.teams));
-    let known = data.teams.iter().any(|team| team.gpu_hours_busy.is_some());
-    let priced = data.teams.iter().any(|team| team.cost.is_some_and(|cost| cost > 0.0));
-    let mut head = vec![words.team.to_owned(), words.held.to_owned()];
-    if known {
-        head.extend([words.busy.to_owned(), words.idle_held.to_owned()]);
-    }
-    if priced {
-        head.push(data.currency.clone());
-    }
-    text.push_str(&format!("| {} |\n|---|{}\n", head.join(" | "), "---:|".repeat(head.len() - 1)));
-    let hours = |value: Option<f64>| value.map_or_else(|| words.unknown.to_owned(), number);
-    for team in &data.teams {
-        let mut row = vec![cell(&team.team), number(team.gpu_hours_held)];
-        if known {
-            row.extend([hours(team.gpu_hours_busy), hours(team.gpu_hours_idle_held)]);
-        }
-        if priced {
-            row.push(hours(team.cost));
-        }
-        text.push_str(&format!("| {} |\n", row.join(" | ")));
+    if !data.teams.is_empty() {
+        teams(&mut text, data, words);
     }
     if !data.health.is_empty() {
         text.push_str(&format!("\n## {}\n\n", words.health));
@@ -56,11 +37,20 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
     for row in &data.health {
         let jobs = number(row.jobs as f64);
         text.push_str(&format!(
-            "- {}: {jobs} {}, {} {}\n",
-            finding::verdict(&row.verdict, language),
-            words.jobs,
-            number(row.gpu_hours),
-            words.gpu_hours
+            "- {}\n",
+            match language {
+                Language::En => format!(
+                    "{}: {}, {} GPU-hours",
+                    row.verdict,
+                    answer::plural(row.jobs, "job"),
+                    number(row.gpu_hours)
+                ),
+                Language::Zh => format!(
+                    "{}：{jobs} 个作业，{} GPU 小时",
+                    finding::verdict(&row.verdict, language),
+                    number(row.gpu_hours)
+                ),
+            }
         ));
     }
     text.push_str(&format!("\n## {}\n\n", words.outlook));
@@ -80,6 +70,33 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
     }
     text.push_str(&format!("\n## {}\n\n{}\n", words.coverage, answer::coverage(data, language)));
     text
+}
+
+fn teams(text: &mut String, data: &ReportData, words: &Words) {
+    let by_user = data.teams_by == "user";
+    let (title, name) = if by_user { (words.users, words.user) } else { (words.teams, words.team) };
+    text.push_str(&format!("\n## {title}\n\n"));
+    let known = data.teams.iter().any(|team| team.gpu_hours_busy.is_some());
+    let priced = data.teams.iter().any(|team| team.cost.is_some_and(|cost| cost > 0.0));
+    let mut head = vec![name.to_owned(), words.held.to_owned()];
+    if known {
+        head.extend([words.busy.to_owned(), words.idle_held.to_owned()]);
+    }
+    if priced {
+        head.push(data.currency.clone());
+    }
+    text.push_str(&format!("| {} |\n|---|{}\n", head.join(" | "), "---:|".repeat(head.len() - 1)));
+    let hours = |value: Option<f64>| value.map_or_else(|| words.unknown.to_owned(), number);
+    for team in &data.teams {
+        let mut row = vec![cell(&team.team), number(team.gpu_hours_held)];
+        if known {
+            row.extend([hours(team.gpu_hours_busy), hours(team.gpu_hours_idle_held)]);
+        }
+        if priced {
+            row.push(hours(team.cost));
+        }
+        text.push_str(&format!("| {} |\n", row.join(" | ")));
+    }
 }
 
 /// An instant on the clock of the report's zone.

@@ -14,6 +14,8 @@ pub enum Note {
     Forecast {
         /// Name of the model.
         model: String,
+        /// No other model than the seasonal naive was tried: the history is too short.
+        naive_only: bool,
         /// Origins of the backtest; `None` without one.
         origins: Option<usize>,
         /// Skill against seasonal naive.
@@ -25,6 +27,8 @@ pub enum Note {
     Reason(Reason),
     /// Why there is no forecast.
     NoForecast(String),
+    /// There is no demand to forecast: no job and no count.
+    NoDemand,
     /// The plan.
     Plan {
         /// When the load meets capacity.
@@ -115,8 +119,9 @@ impl Note {
 
     fn english(&self) -> String {
         match self {
-            Self::Forecast { model, origins, skill_ratio, coverage_80_ratio } => {
+            Self::Forecast { model, naive_only, origins, skill_ratio, coverage_80_ratio } => {
                 let tested = match (origins, skill_ratio) {
+                    _ if *naive_only => "the history is too short for a model".to_owned(),
                     (Some(origins), Some(skill)) if model == "seasonal_naive" && *skill < 0.0 => {
                         format!(
                             "used because the model does worse than it in a backtest over {origins} origins (skill {:+.0} %); {} of outcomes lay inside its 80 % interval",
@@ -125,7 +130,11 @@ impl Note {
                         )
                     }
                     (Some(origins), Some(skill)) => {
-                        let than = if *skill > 0.0 { "better than" } else { "not better than" };
+                        let than = match skill {
+                            skill if *skill >= 0.005 => "better than",
+                            skill if *skill > -0.005 => "as good as",
+                            _ => "not better than",
+                        };
                         format!(
                             "{than} seasonal naive in a backtest over {origins} origins (skill {:+.0} %), with {} of outcomes inside the 80 % interval",
                             skill * 100.0,
@@ -141,6 +150,7 @@ impl Note {
             }
             Self::Reason(reason) => format!("Forecast: {reason}."),
             Self::NoForecast(reason) => format!("No forecast: {reason}."),
+            Self::NoDemand => "No forecast and no plan: no ledger tells any demand.".to_owned(),
             Self::Plan {
                 meets,
                 gpus_needed,
@@ -149,7 +159,9 @@ impl Note {
                 trend_gpus_per_week,
                 weeks,
             } => {
-                let trend = format!("The load has moved by {trend_gpus_per_week:+.1} GPUs a week");
+                let trend = format!(
+                    "The load that jobs offer (each counted as if it had started when it could; a week counts with the level that nine hours of ten stay below) has moved by {trend_gpus_per_week:+.1} GPUs a week"
+                );
                 let when = match meets {
                     Meets::Already => "is at capacity already".to_owned(),
                     Meets::At { week_ms } => {
@@ -160,6 +172,7 @@ impl Note {
                     }
                 };
                 let order = match order_by_ms {
+                    _ if *gpus_needed == 0 => String::new(),
                     Some(_) if *order_late => ", to be ordered now".to_owned(),
                     Some(ms) => format!(", to be ordered by {}", day(*ms)),
                     None => String::new(),
@@ -182,10 +195,10 @@ impl Note {
             Self::NoExpansion { weeks_asked, ratio, keep, unknown } => {
                 let share = percent(Some(*ratio), Language::En.words());
                 let kept = (*keep > 0).then(|| {
-                    format!("{keep} pools were not above {share} for {weeks_asked} weeks in a row")
+                    format!("{} not above {share} for {weeks_asked} weeks in a row", were(*keep))
                 });
                 let young = (*unknown > 0).then(|| {
-                    format!("{unknown} pools have fewer than {weeks_asked} whole weeks of history")
+                    format!("{} seen for fewer than {weeks_asked} whole weeks", were(*unknown))
                 });
                 let parts: Vec<String> = kept.into_iter().chain(young).collect();
                 format!("Expansion rule: {}.", parts.join("; "))
@@ -195,8 +208,9 @@ impl Note {
 
     fn chinese(&self) -> String {
         match self {
-            Self::Forecast { model, origins, skill_ratio, coverage_80_ratio } => {
+            Self::Forecast { model, naive_only, origins, skill_ratio, coverage_80_ratio } => {
                 let tested = match (origins, skill_ratio) {
+                    _ if *naive_only => "历史太短，无法建模".to_owned(),
                     (Some(origins), Some(skill)) if model == "seasonal_naive" && *skill < 0.0 => {
                         format!(
                             "采用它是因为在 {origins} 个起点的回测中模型不如它（技巧 {:+.0} %），其 80 % 区间实际覆盖 {}",
@@ -206,7 +220,11 @@ impl Note {
                     }
                     (Some(origins), Some(skill)) => format!(
                         "在 {origins} 个起点的回测中{}季节性朴素预测（技巧 {:+.0} %），80 % 区间实际覆盖 {}",
-                        if *skill > 0.0 { "优于" } else { "不优于" },
+                        match skill {
+                            skill if *skill >= 0.005 => "优于",
+                            skill if *skill > -0.005 => "相当于",
+                            _ => "不优于",
+                        },
                         skill * 100.0,
                         percent(*coverage_80_ratio, Language::Zh.words())
                     ),
@@ -219,6 +237,7 @@ impl Note {
             }
             Self::Reason(reason) => format!("预测说明：{}。", reason_zh(reason)),
             Self::NoForecast(reason) => format!("无法预测：{reason}。"),
+            Self::NoDemand => "没有作业账目，无法预测需求，也无法规划。".to_owned(),
             Self::Plan {
                 meets,
                 gpus_needed,
@@ -227,7 +246,9 @@ impl Note {
                 trend_gpus_per_week,
                 weeks,
             } => {
-                let trend = format!("负载每周变化 {trend_gpus_per_week:+.1} 块 GPU");
+                let trend = format!(
+                    "作业负载（按作业可开始时即开始计；每周取十分之九时段不超过的水平）每周变化 {trend_gpus_per_week:+.1} 块 GPU"
+                );
                 let when = match meets {
                     Meets::Already => "已达到容量".to_owned(),
                     Meets::At { week_ms } => format!("将在 {} 当周达到容量", day(*week_ms)),
@@ -236,6 +257,7 @@ impl Note {
                     }
                 };
                 let order = match order_by_ms {
+                    _ if *gpus_needed == 0 => String::new(),
                     Some(_) if *order_late => "，应立即下单".to_owned(),
                     Some(ms) => format!("，最迟 {} 下单", day(*ms)),
                     None => String::new(),
@@ -280,6 +302,10 @@ impl Note {
             }
         }
     }
+}
+
+fn were(pools: usize) -> String {
+    if pools == 1 { "1 pool was".to_owned() } else { format!("{pools} pools were") }
 }
 
 fn day(ms: i64) -> String {

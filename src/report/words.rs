@@ -60,6 +60,12 @@ pub(crate) struct Words {
     pub(crate) unpriced: &'static str,
     pub(crate) energy: &'static str,
     pub(crate) carbon: &'static str,
+    pub(crate) no_ledger: &'static str,
+    pub(crate) floor: &'static str,
+    pub(crate) capacity_floor: &'static str,
+    pub(crate) idle_means: &'static str,
+    pub(crate) users: &'static str,
+    pub(crate) user: &'static str,
     pub(crate) no_samples: &'static str,
     pub(crate) no_forecast: &'static str,
     pub(crate) none_found: &'static str,
@@ -118,6 +124,12 @@ const EN: Words = Words {
     unpriced: "GPU-hours without a price",
     energy: "energy of the GPUs read, with the site around them",
     carbon: "carbon of that energy",
+    no_ledger: "No ledger tells who held the GPUs.",
+    floor: " (the most ever held in an hour: how many are installed is not known)",
+    capacity_floor: "capacity, at least",
+    idle_means: "activity below 5 % for ten minutes or more at a stretch, whatever the verdict on the job",
+    users: "Who used what (no job names a team)",
+    user: "user",
     no_samples: "No samples were collected in this period: what jobs held is known, what the GPUs did is not.",
     no_forecast: "No forecast could be made.",
     none_found: "Nothing to report.",
@@ -176,6 +188,12 @@ const ZH: Words = Words {
     unpriced: "没有价格的 GPU 小时",
     energy: "已观测 GPU 的能耗（含机房）",
     carbon: "相应的碳排放",
+    no_ledger: "没有作业账目，不知道谁占用了 GPU。",
+    floor: "（每小时占用的历史峰值，装机数未知）",
+    capacity_floor: "容量下限",
+    idle_means: "连续十分钟以上活动低于 5 %，与作业结论无关",
+    users: "各用户用量（作业没有标明团队）",
+    user: "用户",
     no_samples: "本期没有采样数据：只知道作业占用了多少，不知道 GPU 实际做了什么。",
     no_forecast: "无法给出预测。",
     none_found: "没有需要报告的内容。",
@@ -193,6 +211,13 @@ impl Language {
             Self::En => &EN,
             Self::Zh => &ZH,
         }
+    }
+}
+
+impl Words {
+    /// What to say behind a number of GPUs that is only a floor.
+    pub(crate) fn floor_of(&self, floor: bool) -> &'static str {
+        if floor { self.floor } else { "" }
     }
 }
 

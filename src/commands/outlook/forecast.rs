@@ -7,8 +7,8 @@ use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
 use loadline_engine::Answer;
 use loadline_engine::calendar::Calendar;
 use loadline_forecast::{
-    Backtest, Basis, CalendarColumn, Forecast, ForecastSettings, ModelChoice, QuantileLevel,
-    Series, backtest, origins,
+    Backtest, Basis, CalendarColumn, Forecast, ForecastSettings, HORIZON_STEPS_MAX, ModelChoice,
+    QuantileLevel, Series, backtest, origins,
 };
 
 use super::super::{Context, print};
@@ -26,8 +26,10 @@ pub(in crate::commands) async fn run(
     let session = context.session().await?;
     let calendar = session.calendar();
     let steps = usize::try_from(args.horizon / i64::from(args.step)).unwrap_or(usize::MAX);
-    if steps == 0 {
-        return Err(Failure::usage("the horizon is shorter than a step"));
+    if !(1..=HORIZON_STEPS_MAX).contains(&steps) {
+        return Err(Failure::usage(format!("cannot look {steps} steps ahead"))
+            .detail(format!("a horizon has 1 to {HORIZON_STEPS_MAX} steps"))
+            .hint("take another --horizon, or a longer --step"));
     }
     let mut forecasts = Vec::new();
     let mut failed = None;
@@ -64,8 +66,12 @@ pub(in crate::commands) fn told(forecast: &Forecast, tested: Option<&Backtest>) 
                     format!("it is used because {model} does worse (skill {:+.0} %)", skill * 100.0)
                 }
                 Some(skill) => {
-                    let than = if skill > 0.0 { "better" } else { "no better" };
-                    format!("skill {:+.0} % ({than} than seasonal naive)", skill * 100.0)
+                    let than = match skill {
+                        skill if skill >= 0.005 => "better than",
+                        skill if skill > -0.005 => "as good as",
+                        _ => "no better than",
+                    };
+                    format!("skill {:+.0} % ({than} seasonal naive)", skill * 100.0)
                 }
             };
             let coverage = match forecast.basis {

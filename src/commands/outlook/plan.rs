@@ -113,6 +113,9 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
     print::line(
         "basis     load offered: GPUs held if every job started at once; a week counts with the level that nine hours of ten stay below",
     )?;
+    if let Some(what_if) = what_if(args) {
+        print::line(&format!("what if   {what_if}"))?;
+    }
     for one in &planned {
         tell(one, &context.config()?.money.currency)?;
     }
@@ -131,6 +134,21 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
         }
     }
     Ok(())
+}
+
+/// What the answer supposes that is not so.
+fn what_if(args: &PlanArgs) -> Option<String> {
+    let mut parts = Vec::new();
+    if args.add_gpus != 0.0 {
+        parts.push(format!("{:+} GPUs", args.add_gpus));
+    }
+    if args.growth != 0.0 {
+        parts.push(format!("{:+.0} % load a year on top of the trend", args.growth * 100.0));
+    }
+    if args.reclaim_idle {
+        parts.push("GPUs held while idle are given back, where readings tell them".to_owned());
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn make(
@@ -183,8 +201,8 @@ fn make(
                 Meets::Already | Meets::NotWithin { .. } => None,
             };
             planned.gpus_needed = Some(plan.gpus_needed);
-            planned.order_by = at(plan.order_by_ms);
-            planned.order_late = Some(plan.order_late);
+            planned.order_by = at(plan.order_by_ms.filter(|_| plan.gpus_needed > 0));
+            planned.order_late = Some(plan.order_late && plan.gpus_needed > 0);
             planned.trend_gpus_per_week = Some(plan.trend_gpus_per_week);
             planned.horizon_reason = Some(plan.horizon_reason);
         }
@@ -198,10 +216,11 @@ fn make(
 
 fn tell(planned: &Planned, currency: &str) -> Result<(), Failure> {
     print::line(&format!("\n{}", planned.scope))?;
-    print::line(&format!(
-        "capacity  {:.0} GPUs, known from {}",
-        planned.capacity_gpus, planned.capacity_source
-    ))?;
+    let known = match planned.capacity_source.as_str() {
+        "peak-held" => "at least: the most ever held in an hour".to_owned(),
+        source => format!("known from {source}"),
+    };
+    print::line(&format!("capacity  {:.0} GPUs, {known}", planned.capacity_gpus))?;
     if let Some(reason) = &planned.no_plan {
         print::line(&format!("no plan   {reason}"))?;
     }
@@ -318,6 +337,9 @@ pub(in crate::commands) fn words(plan: &Plan) -> String {
             return format!("the load does not meet capacity within {weeks} weeks");
         }
     };
+    if plan.gpus_needed == 0 {
+        return format!("{met}; no GPU is missing at the largest shortfall");
+    }
     let order = match plan.order_by_ms {
         Some(_) if plan.order_late => {
             "; to be ordered now: the lead time is longer than what is left".to_owned()

@@ -30,7 +30,7 @@ pub(super) struct Grounds<'a> {
 /// nothing is bought.
 pub(super) fn decide(grounds: &Grounds<'_>) -> Decision {
     let Grounds { plan, after_clean_up, idle, totals, outlook } = grounds;
-    let fits = |plan: &Plan| matches!(plan.meets, Meets::NotWithin { .. });
+    let fits = |plan: &Plan| matches!(plan.meets, Meets::NotWithin { .. }) || plan.gpus_needed == 0;
     let slack = totals.held_ratio().is_some_and(|ratio| ratio < SLACK_HELD_RATIO);
     let waste = totals
         .gpu_hours_idle_held

@@ -49,26 +49,34 @@ impl Asked<'_> {
     }
 
     /// Sums, days and teams, from one answer of each question: parts sum to the whole.
-    pub(super) async fn uses(&self) -> Result<(Totals, Vec<DayUse>, Vec<TeamUse>), Failure> {
+    pub(super) async fn uses(&self) -> Result<Uses, Failure> {
         let ledger = "SELECT l.day_started_at, sum(l.gpu_hours_installed) AS installed, \
             sum(l.gpu_hours_held) AS held, sum(l.gpu_hours_free) AS free, \
             sum(l.gpu_hours_down) AS down, max(l.source) AS source FROM answer l \
             GROUP BY l.day_started_at ORDER BY l.day_started_at";
-        let idle = "SELECT coalesce(i.team, '(none)') AS held_by, sum(i.gpu_hours_idle) AS idle, \
+        let mut by = "team";
+        let mut held = self.ask("gpu_hours_total", &[("by", by)], ALL).await?;
+        let named = |row: &Row| row.text("held_by").is_some_and(|name| name != "(none)");
+        if !held.is_empty() && !held.iter().any(named) {
+            by = "user";
+            held = self.ask("gpu_hours_total", &[("by", by)], ALL).await?;
+        }
+        let idle = "SELECT coalesce(i.{by}, '(none)') AS held_by, sum(i.gpu_hours_idle) AS idle, \
             CASE WHEN count(*) FILTER (WHERE i.gpu_hours_idle > 0 AND i.cost_idle IS NULL) = 0 \
-            THEN sum(i.cost_idle) END AS cost FROM answer i GROUP BY i.team";
+            THEN sum(i.cost_idle) END AS cost FROM answer i GROUP BY i.{by}";
+        let idle = idle.replace("{by}", &format!("\"{by}\""));
         let cost = "SELECT c.held_by, CASE WHEN count(c.cost) = count(*) THEN sum(c.cost) END AS cost, \
             sum(c.gpu_hours_unpriced) AS unpriced, max(c.cost_basis) AS basis \
             FROM answer c GROUP BY c.held_by";
-        let by = [("by", "team")];
         let found = Found {
             ledger: self.ask("ledger_reconcile", &[], ledger).await?,
             seen: self.ask("utilisation_fleet", &[("step", "day")], ALL).await?,
-            held: self.ask("gpu_hours_total", &by, ALL).await?,
-            cost: self.ask("cost", &by, cost).await?,
-            idle: self.ask("idle_held", &[], idle).await?,
+            held,
+            cost: self.ask("cost", &[("by", by)], cost).await?,
+            idle: self.ask("idle_held", &[], &idle).await?,
             energy: self.ask("energy", &[], ALL).await?,
             gaps: self.ask("gaps", &[], ALL).await?,
+            coverage: self.ask("coverage", &[], ALL).await?,
             queue: self.ask("queue", &[("per", "all")], ALL).await?,
             queue_days: self.ask("queue", &[], ALL).await?,
         };
@@ -79,7 +87,7 @@ impl Asked<'_> {
         teams.sort_by(|a, b| {
             b.gpu_hours_held.total_cmp(&a.gpu_hours_held).then_with(|| a.team.cmp(&b.team))
         });
-        Ok((totals(&found, hours), days, teams))
+        Ok(Uses { totals: totals(&found, hours), days, teams, teams_by: by.to_owned() })
     }
 
     fn day(&self, row: &Row, found: &Found) -> Option<DayUse> {
@@ -192,6 +200,14 @@ impl Asked<'_> {
     }
 }
 
+/// Sums, days and teams of a period.
+pub(super) struct Uses {
+    pub(super) totals: Totals,
+    pub(super) days: Vec<DayUse>,
+    pub(super) teams: Vec<TeamUse>,
+    pub(super) teams_by: String,
+}
+
 /// Answers that sums, days and teams are read from.
 struct Found {
     ledger: Vec<Row>,
@@ -201,6 +217,7 @@ struct Found {
     idle: Vec<Row>,
     energy: Vec<Row>,
     gaps: Vec<Row>,
+    coverage: Vec<Row>,
     queue: Vec<Row>,
     queue_days: Vec<Row>,
 }
@@ -217,12 +234,13 @@ fn sum_of_all(rows: &[Row], column: &str) -> Option<f64> {
 }
 
 fn totals(found: &Found, hours: f64) -> Totals {
-    let Found { ledger, seen, held, cost, idle, energy, gaps, queue, .. } = found;
+    let Found { ledger, seen, held, cost, idle, energy, gaps, coverage, queue, .. } = found;
     let queue = queue.first();
     let number = |column| queue.and_then(|row| row.number(column));
     let installed = sum(ledger, "installed");
     let observed = sum(seen, "gpu_hours_observed");
-    let expected = sum(seen, "gpu_hours_expected").filter(|hours| *hours > 0.0);
+    let covered = sum(coverage, "gpu_hours_observed");
+    let expected = sum(coverage, "gpu_hours_expected").filter(|hours| *hours > 0.0);
     let idle_known: Vec<Row> =
         idle.iter().filter(|row| row.number("idle").is_some()).cloned().collect();
     let longest = gaps.iter().filter_map(|row| row.number("gap_hours")).reduce(f64::max);
@@ -234,6 +252,7 @@ fn totals(found: &Found, hours: f64) -> Totals {
         gpu_hours_free: sum(ledger, "free"),
         gpu_hours_down: sum(ledger, "down"),
         gpu_hours_observed: observed,
+        gpu_hours_seen: covered,
         gpu_hours_busy: sum(seen, "gpu_hours_busy"),
         gpu_hours_effective: sum(held, "gpu_hours_effective"),
         effective_signal: held.iter().find_map(|row| row.text("effective_signal")),
@@ -244,7 +263,7 @@ fn totals(found: &Found, hours: f64) -> Totals {
         gpu_hours_unpriced: sum(cost, "unpriced"),
         energy_site_kwh: sum(energy, "energy_site_kwh"),
         carbon_kg: sum_of_all(energy, "carbon_kg"),
-        coverage_ratio: expected.map(|hours| observed.unwrap_or(0.0) / hours),
+        coverage_ratio: expected.map(|hours| covered.unwrap_or(0.0) / hours),
         gaps: expected.map(|_| gaps.len() as u64),
         gpu_hours_gaps: sum(gaps, "gap_hours"),
         hours_longest_gap: longest,

@@ -19,7 +19,7 @@ pub(super) fn all(data: &ReportData, language: Language, zone: Tz) -> Vec<(&'sta
     [
         (true, w.utilisation, utilisation(data, words, zone)),
         (true, w.outlook, outlook(data, language, zone)),
-        (true, w.teams, teams(data, words)),
+        (!data.teams.is_empty(), teams_title(data, w), teams(data, words)),
         (idle_known, w.waste, waste(data, words)),
         (!data.health.is_empty(), w.health, health(data, language)),
         (!data.baselines.is_empty(), w.baselines, baselines(data, words)),
@@ -31,6 +31,12 @@ pub(super) fn all(data: &ReportData, language: Language, zone: Tz) -> Vec<(&'sta
     .into_iter()
     .filter_map(|(shown, title, body)| shown.then_some((title, body)))
     .collect()
+}
+
+/// Teams, or users where no job names a team.
+pub(crate) fn teams_title(data: &ReportData, words: &Words) -> &'static str {
+    let words = if words.code == "zh" { Language::Zh.words() } else { Language::En.words() };
+    if data.teams_by == "user" { words.users } else { words.teams }
 }
 
 fn daily(
@@ -86,7 +92,8 @@ fn outlook(data: &ReportData, language: Language, zone: Tz) -> String {
             points: outlook.forecast.iter().map(|h| (h.at, h.gpus_p10, h.gpus_p90)).collect(),
         });
     }
-    let limit = outlook.capacity_gpus.map(|gpus| (words.capacity, gpus));
+    let name = if data.totals.capacity_is_floor() { words.capacity_floor } else { words.capacity };
+    let limit = outlook.capacity_gpus.map(|gpus| (name, gpus));
     let mut body = picture(chart::over_time(zone, &lines, &bands, limit, false), words);
     if outlook.forecast.is_empty() {
         body.push_str(&format!("<p class=\"note\">{}</p>", words.no_forecast));
@@ -149,6 +156,7 @@ fn waste(data: &ReportData, words: &Words) -> String {
         (Some(hours), None) => format!("<p>{} {}</p>", number(hours), words.gpu_hours),
         (None, _) => format!("<p class=\"note\">{}</p>", words.no_samples),
     };
+    let sum = format!("{sum}<p class=\"note\">{}</p>", words.idle_means);
     if bars.is_empty() { sum } else { format!("{sum}{}", picture(chart::bars(&bars), words)) }
 }
 
