@@ -11,7 +11,10 @@
 -- hours, are NULL where nothing was observed. cost_idle is NULL where a GPU has no price: the
 -- inventory's, else the configured one, by the hour or written off over 730.5 hours a month.
 WITH idle_power AS (
-    SELECT s.gpu_model, min(s.power_w) AS idle_power_w FROM samples s GROUP BY s.gpu_model
+    SELECT s.gpu_model, min(s.power_w) AS idle_power_w
+    FROM samples s
+    WHERE s.power_w > 0 AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) < 0.05
+    GROUP BY s.gpu_model
 ),
 read AS (
     SELECT
@@ -23,7 +26,8 @@ read AS (
             WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) < $idle_util_ratio THEN 0
             WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
                 AND s.mem_used_bytes < 1048576
-                AND coalesce(s.power_w <= 1.5 * p.idle_power_w, true) THEN 0
+                AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
+                s.power_w <= 0.25 * board_power_w(s.gpu_model), false) THEN 0
             ELSE 1
         END AS busy
     FROM job_samples s

@@ -116,6 +116,14 @@ pub struct InitArgs {
     pub force: bool,
 }
 
+/// Seconds between two readings: a day is the longest that makes sense.
+fn interval(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("must be a number of seconds from 0.001 to 86400".to_owned()),
+    }
+}
+
 /// Options of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -146,7 +154,7 @@ pub struct ImportArgs {
     #[arg(long, value_name = "INSTANT")]
     pub time: Option<DateTime<Utc>>,
     /// Seconds between two readings of a GPU; by default the median of what is read.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = interval)]
     pub interval: Option<f64>,
     /// Mapping of columns to ours, in TOML (`jobs`, `samples` and the other tables); without one,
     /// columns are taken by our names.

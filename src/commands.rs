@@ -103,6 +103,10 @@ fn period(
     to: Option<&str>,
 ) -> Result<(DateTime<Utc>, DateTime<Utc>), Failure> {
     let span = session.span();
+    if span.1 == DateTime::UNIX_EPOCH {
+        return Err(Failure::new("the store tells no time yet: no job, count or reading is in it")
+            .hint("`loadline import` takes them; `loadline query assets` shows the inventory"));
+    }
     let from = from.map_or(Ok(span.0), |text| instant("--from", text, config))?;
     let until = to.map_or(Ok(span.1), |text| instant("--to", text, config))?;
     if from >= until {

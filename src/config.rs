@@ -90,11 +90,15 @@ impl Config {
         let text = std::fs::read_to_string(named).map_err(|error| {
             Failure::new(format!("could not read `{}`: {error}", named.display()))
         })?;
-        toml::from_str(&text).map_err(|error| {
+        let unusable = |detail: &str| {
             Failure::new(format!("cannot read `{}`", named.display()))
-                .detail(error.to_string().trim_end())
+                .detail(detail)
                 .hint("`loadline init` writes a commented one")
-        })
+        };
+        let config: Self =
+            toml::from_str(&text).map_err(|error| unusable(error.to_string().trim_end()))?;
+        config.engine().check().map_err(|reason| unusable(&reason))?;
+        Ok(config)
     }
 
     /// The part that the engine needs.

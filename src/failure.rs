@@ -55,6 +55,8 @@ impl Failure {
     #[must_use]
     pub fn from_error(error: &(dyn Error + 'static)) -> Self {
         let mut failure = Self::new(error.to_string());
+        // Libraries wrap the error of a closed pipe in their own.
+        failure.broken_pipe = failure.message.contains("Broken pipe");
         let mut source = error.source();
         while let Some(cause) = source {
             // A wrapper that says what it wraps says nothing of its own.

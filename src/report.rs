@@ -9,6 +9,7 @@ pub mod note;
 mod page;
 mod words;
 
+pub(crate) use answer::plural;
 pub use words::Language;
 
 use data::ReportData;

@@ -21,6 +21,40 @@ pub struct EngineConfig {
     pub capacity: Vec<CapacityConfig>,
 }
 
+impl EngineConfig {
+    /// Holds every amount against the range in which it means something.
+    ///
+    /// # Errors
+    /// Text that names the setting, its value and its range.
+    pub fn check(&self) -> Result<(), String> {
+        let (money, energy) = (&self.money, &self.energy);
+        let prices = money.gpus.iter().flat_map(|gpu| {
+            [
+                ("price_per_hour", gpu.price_per_hour, 0.0),
+                ("purchase_price", gpu.purchase_price, 0.0),
+                ("depreciation_months", gpu.depreciation_months, 1.0),
+            ]
+        });
+        let boards =
+            energy.boards.iter().map(|board| ("board_power_w", Some(board.board_power_w), 1.0));
+        let pools = self.capacity.iter().map(|pool| ("gpus of [[capacity]]", Some(pool.gpus), 0.0));
+        let single = [
+            ("power_price_per_kwh", money.power_price_per_kwh, 0.0),
+            ("rack_cost_per_gpu_month", money.rack_cost_per_gpu_month, 0.0),
+            ("pue", Some(energy.pue), 1.0),
+            ("grid_kg_co2e_per_kwh", energy.grid_kg_co2e_per_kwh, 0.0),
+        ];
+        for (name, value, least) in prices.chain(boards).chain(pools).chain(single) {
+            if let Some(value) = value
+                && !(value.is_finite() && value >= least)
+            {
+                return Err(format!("{name} = {value}: must be a number of at least {least}"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Costs. A cost that is not stated is unknown, not zero.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -160,6 +194,18 @@ pub fn model_matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_below_their_range_are_refused_by_name() {
+        let config = |pue: f64, gpus: f64| EngineConfig {
+            energy: EnergyConfig { pue, ..EnergyConfig::default() },
+            capacity: vec![CapacityConfig { cluster: None, pool: "a".into(), gpus, from: None }],
+            ..EngineConfig::default()
+        };
+        assert_eq!(config(1.3, 0.0).check(), Ok(()));
+        assert!(config(-1.0, 8.0).check().is_err_and(|reason| reason.contains("pue = -1")));
+        assert!(config(1.0, f64::NAN).check().is_err_and(|reason| reason.contains("gpus")));
+    }
 
     #[test]
     fn a_star_stands_for_any_text() {

@@ -15,7 +15,7 @@
 WITH idle_power AS (
     SELECT s.gpu_model, min(s.power_w) AS idle_power_w
     FROM samples s
-    WHERE s.power_w > 0
+    WHERE s.power_w > 0 AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) < 0.05
     GROUP BY s.gpu_model
 ),
 sliced AS (
@@ -42,7 +42,8 @@ read AS (
             ELSE 1.0 / b.slices
         END AS board_ratio,
         CASE WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
-            AND s.mem_used_bytes < 1048576 AND coalesce(s.power_w <= 1.5 * p.idle_power_w, true)
+            AND s.mem_used_bytes < 1048576 AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
+                s.power_w <= 0.25 * board_power_w(s.gpu_model), false)
         THEN 0.0 ELSE coalesce(s.gpu_util_ratio, s.sm_active_ratio) END AS util_ratio,
         greatest(s.tensor_active_ratio, s.sm_active_ratio) AS activity_ratio,
         CASE WHEN s.mig IS NULL AND board_power_w(s.gpu_model) > p.idle_power_w

@@ -6,10 +6,12 @@
 --          mem_total_bytes int64 [B], power_w float64 [W], idle_power_w float64 [W],
 --          processes int32, contradictory boolean
 -- one row per reading. Activity is utilisation, else SM activity where a slice has no utilisation;
--- NULL where neither was measured. Idle power is the lowest power ever read from the GPU model.
+-- NULL where neither was measured. Idle power is the lowest power read from the GPU model
+-- while it was below 0.05, else a quarter of its board's; without either nothing is disbelieved.
 WITH idle_power AS (
     SELECT s.gpu_model, min(s.power_w) AS idle_power_w
     FROM samples s
+    WHERE s.power_w > 0 AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) < 0.05
     GROUP BY s.gpu_model
 ),
 judged AS (
@@ -20,8 +22,8 @@ judged AS (
         coalesce(
             coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
             AND s.mem_used_bytes < 1048576
-            AND (s.power_w IS NULL OR p.idle_power_w IS NULL
-                OR s.power_w <= 1.5 * p.idle_power_w),
+            AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
+                s.power_w <= 0.25 * board_power_w(s.gpu_model), false),
             false
         ) AS contradictory
     FROM samples s

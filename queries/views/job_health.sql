@@ -24,14 +24,18 @@ WITH cpu AS (
     GROUP BY n.cluster, n.node, date_bin(INTERVAL '5 minutes', n.sampled_at)
 ),
 idle_power AS (
-    SELECT s.gpu_model, min(s.power_w) AS idle_power_w FROM samples s GROUP BY s.gpu_model
+    SELECT s.gpu_model, min(s.power_w) AS idle_power_w
+    FROM samples s
+    WHERE s.power_w > 0 AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) < 0.05
+    GROUP BY s.gpu_model
 ),
 read AS (
     SELECT s.cluster, s.job_id, s.attempt, s.node, s.mig, s.gpu_model, s.sampled_at,
         coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
         coalesce(s.period_s, 0) AS period_s, s.period_s * s.share_ratio AS weight_s,
         CASE WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
-            AND s.mem_used_bytes < 1048576 AND coalesce(s.power_w <= 1.5 * p.idle_power_w, true)
+            AND s.mem_used_bytes < 1048576 AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
+                s.power_w <= 0.25 * board_power_w(s.gpu_model), false)
         THEN 0.0 ELSE coalesce(s.gpu_util_ratio, s.sm_active_ratio) END AS util,
         CAST(s.mem_used_bytes AS DOUBLE) / nullif(s.mem_total_bytes, 0) AS mem_ratio,
         s.temp_c, s.xid, s.throttle_reasons, s.ecc_uncorrected_total

@@ -166,8 +166,11 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t)]
     pub lang: Language,
     /// Form.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, short, value_enum, default_value_t)]
     pub format: Format,
+    /// The same as `--format json`.
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
     /// File to write; by default report.html, report.md or report.json. `-` is standard output.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,

@@ -55,7 +55,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<(), Failure> {
         let summary = import::import(&store, &config, &import_args(format, paths)).await?;
         print::line(&format!(
             "imported  {}: {} read, {} kept, {} kept aside, {} gaps",
-            format!("{format:?}").to_lowercase(),
+            import::name(format),
             summary.rows_read,
             summary.rows_kept,
             summary.rows_kept_aside,
@@ -74,6 +74,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<(), Failure> {
         lead_time_days: 60,
         lang: Language::En,
         format: Format::Html,
+        json: false,
         output: Some(args.report.clone()),
     };
     let session = context.session().await?;

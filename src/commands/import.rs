@@ -1,6 +1,7 @@
 //! `loadline import`: reads, merges, commits, and tells what it did.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use loadline_ingest::batch::{Notice, Output as _};
 use loadline_ingest::source::dcgm;
 use loadline_ingest::source::input::Input;
 use loadline_ingest::source::mapped::{self, MappedOptions, Mapping};
@@ -12,6 +13,7 @@ use super::{Context, print};
 use crate::cli::{ImportArgs, ImportFormat};
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::report::plural;
 
 pub(super) async fn run(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
     let summary = import(&context.store()?, &context.config()?, args).await?;
@@ -35,7 +37,7 @@ pub(super) async fn import(
     args: &ImportArgs,
 ) -> Result<ImportSummary, Failure> {
     let settings = ImportSettings {
-        format: format!("{:?}", args.format).to_lowercase(),
+        format: name(args.format),
         cluster: args.cluster.clone(),
         interval_s: args.interval,
         dry_run: args.dry_run,
@@ -48,6 +50,12 @@ pub(super) async fn import(
     read(config, args, &mut import)?;
     bar.finish_and_clear();
     Ok(import.finish(store).await?)
+}
+
+/// Name of a format, as on the command line.
+pub(super) fn name(format: ImportFormat) -> String {
+    use clap::ValueEnum as _;
+    format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), Failure> {
@@ -97,9 +105,20 @@ fn mapping(args: &ImportArgs) -> Result<Mapping, Failure> {
 fn nvidia_smi_logs(args: &ImportArgs, import: &mut Import) -> Result<(), Failure> {
     for input in Input::expand(&args.paths)? {
         let stem = input.path().and_then(|path| path.file_name()).map(|name| {
-            let name = name.to_string_lossy();
-            name.split('.').next().unwrap_or_default().to_owned()
+            let mut name = name.to_string_lossy().into_owned();
+            for end in [".gz", ".csv", ".log", ".txt", ".xml", ".out"] {
+                name.truncate(name.strip_suffix(end).map_or(name.len(), str::len));
+            }
+            name
         });
+        if args.node.is_none()
+            && let Some(stem) = &stem
+        {
+            let text = format!(
+                "readings that name no node are taken for node `{stem}`, after the file; --node names another"
+            );
+            import.notice(Notice { file: input.name().to_owned(), line: None, text });
+        }
         let options = nvidia_smi::Options {
             node: args.node.clone().or(stem),
             cluster: args.cluster.clone(),
@@ -119,12 +138,17 @@ fn tell(summary: &ImportSummary) -> Result<(), Failure> {
         "{wrote}: {} read, {} kept, {} duplicates, {} kept aside",
         summary.rows_read, summary.rows_kept, summary.rows_duplicate, summary.rows_kept_aside
     ))?;
+    if summary.rows_read == 0 {
+        print::line("  note    no row was found in the input: is it of this format?")?;
+    }
     if let (Some(first), Some(last)) = (summary.first_at, summary.last_at) {
         print::line(&format!("  time    {} to {}", first.to_rfc3339(), last.to_rfc3339()))?;
     }
     print::line(&format!(
-        "  named   {} GPUs, {} nodes, {} jobs",
-        summary.gpus, summary.nodes, summary.jobs
+        "  named   {}, {}, {}",
+        plural(summary.gpus, "GPU"),
+        plural(summary.nodes, "node"),
+        plural(summary.jobs, "job")
     ))?;
     if let Some(gap) = &summary.longest_gap {
         print::line(&format!(

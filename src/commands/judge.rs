@@ -153,7 +153,7 @@ async fn one(
     let text = "SELECT p.attempt, p.hours, p.measurement, p.unit, \
         round(p.gpu_hours, 1) AS gpu_hours, round(p.mean, 3) AS mean, p.p5, p.p50, p.p95, \
         round(p.usual_mean, 3) AS usual_mean, p.usual_p5, p.usual_p50, p.usual_p95, \
-        p.usual_jobs, p.usable FROM answer p";
+        p.usual_jobs, p.usable FROM answer p ORDER BY p.attempt, p.hours DESC, p.measurement";
     let Answer { schema, batches } = session.query_over(&question, &params, text).await?;
     print::line(&print::table(&schema, &batches)?)
 }

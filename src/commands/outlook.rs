@@ -17,7 +17,8 @@ use crate::failure::Failure;
 
 const HOUR_MS: i64 = 3_600_000;
 const HOUR_S: u32 = 3_600;
-const NO_DEMAND: &str = "there is no demand to look at: no job and no count in the store";
+const NO_DEMAND: &str =
+    "no demand is known: no job that asks for a GPU and no count spans a whole hour";
 
 /// Whether a failure says that nothing tells any demand.
 pub(super) fn no_demand(failure: &Failure) -> bool {
@@ -166,6 +167,9 @@ pub(super) async fn capacity(
             None => fleet = Some(capacity),
         }
     }
-    let unknown = || Failure::new("no capacity is known: no inventory, no count and no job");
+    let unknown = || {
+        Failure::new("no capacity is known for any hour: no job, count or reading tells a time")
+            .hint("import jobs, counts or readings beside the inventory")
+    };
     Ok((fleet.ok_or_else(unknown)?, pools))
 }

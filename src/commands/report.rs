@@ -42,9 +42,10 @@ pub(super) async fn run(context: &Context, args: &ReportArgs) -> Result<(), Fail
 
 /// Writes `data` as asked.
 pub(super) fn write(data: &ReportData, args: &ReportArgs) -> Result<(), Failure> {
-    let text = render(data, args.format, args.lang)?;
+    let format = if args.json { Format::Json } else { args.format };
+    let text = render(data, format, args.lang)?;
     let path = args.output.clone().unwrap_or_else(|| {
-        match args.format {
+        match format {
             Format::Html => "report.html",
             Format::Md => "report.md",
             Format::Json => "report.json",

@@ -26,7 +26,11 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
         (words.question_healthy, answer::healthy(data, language)),
         (words.decision, answer::decision(data, language)),
     ] {
-        text.push_str(&format!("- **{question}** **{}**. {}\n", answer.figure, answer.sentence));
+        text.push_str(&format!(
+            "- **{question}** **{}**. {}\n",
+            cell(&answer.figure),
+            cell(&answer.sentence)
+        ));
     }
     if !data.teams.is_empty() {
         teams(&mut text, data, words);
@@ -55,7 +59,7 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
     }
     text.push_str(&format!("\n## {}\n\n", words.outlook));
     for note in &data.outlook.notes {
-        text.push_str(&format!("- {}\n", note.text(language)));
+        text.push_str(&format!("- {}\n", cell(&note.text(language))));
     }
     if !data.hardware.is_empty() {
         text.push_str(&format!("\n## {}\n\n", words.hardware));
@@ -63,8 +67,8 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
             let index = gpu.gpu.map_or_else(String::new, |gpu| format!(" GPU {gpu}"));
             text.push_str(&format!(
                 "- {}{index}: {}\n",
-                gpu.node,
-                finding::hardware(gpu, language)
+                cell(&gpu.node),
+                cell(&finding::hardware(gpu, language))
             ));
         }
     }
@@ -105,6 +109,17 @@ pub(super) fn local(data: &ReportData, at: DateTime<Utc>) -> String {
     at.with_timezone(&zone).format("%Y-%m-%d %H:%M").to_string()
 }
 
+/// Text that came from outside, safe inside Markdown and the HTML that is made of it.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '<' => safe.push_str("&lt;"),
+            '&' => safe.push_str("&amp;"),
+            '|' | '[' | ']' | '`' | '*' | '\\' => safe.extend(['\\', letter]),
+            letter if letter.is_control() => safe.push(' '),
+            letter => safe.push(letter),
+        }
+    }
+    safe
 }

@@ -142,8 +142,8 @@ fn pods_have_hourly_means_weighted_by_time_and_their_gaps_show() {
         return;
     }
     const INTERVAL: f64 = 57.0;
-    // Duty (0-1) and memory (bytes) of a pod at an instant; a few instants have memory only.
-    let mut pods: BTreeMap<String, BTreeMap<i64, (Option<f64>, f64)>> = BTreeMap::new();
+    // Duty (0-1) of a pod at an instant; a few instants have memory only.
+    let mut pods: BTreeMap<String, BTreeMap<i64, Option<f64>>> = BTreeMap::new();
     let read = |name: &str, at: usize, value: usize| {
         let file = files.iter().find(|path| path.to_string_lossy().contains(name)).unwrap();
         cells(file).map(move |row| {
@@ -151,32 +151,29 @@ fn pods_have_hourly_means_weighted_by_time_and_their_gaps_show() {
             (row[2].clone(), number(at) as i64, number(value))
         })
     };
-    for (pod, at, bytes) in read("memory", 0, 1) {
-        pods.entry(pod).or_default().entry(at).or_insert((None, f64::MAX)).1 = bytes;
+    for (pod, at, _) in read("memory", 0, 1) {
+        pods.entry(pod).or_default().entry(at).or_insert(None);
     }
     for (pod, at, percent) in read("duty", 1, 0) {
-        pods.entry(pod).or_default().entry(at).or_insert((None, f64::MAX)).0 =
-            Some(percent / 100.0);
+        pods.entry(pod).or_default().insert(at, Some(percent / 100.0));
     }
     assert_eq!(pods.len(), 144);
-    // A reading stands for the time before it, at most three intervals, split at the hour. A board
-    // that is full without a byte of memory in use is at rest.
+    // A reading stands for the time before it, at most three intervals, split at the hour.
     let mut direct: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     let mut gaps = 0;
     for readings in pods.values() {
         let mut last = None;
-        for (at, (duty, bytes)) in readings {
+        for (at, duty) in readings {
             let since = last.map_or(INTERVAL, |last| (at - last) as f64);
             gaps += usize::from(since > 3.0 * INTERVAL);
             last = Some(*at);
             let Some(duty) = duty else { continue };
-            let ratio = if *duty >= 0.95 && *bytes < 1_048_576.0 { 0.0 } else { *duty };
             let mut from = *at as f64 - since.min(3.0 * INTERVAL);
             while from < *at as f64 {
                 let hour = (from / HOUR as f64).floor() as i64 * HOUR;
                 let until = ((hour + HOUR) as f64).min(*at as f64);
                 let (seconds, busy) = direct.entry(hour).or_default();
-                (*seconds, *busy) = (*seconds + until - from, *busy + ratio * (until - from));
+                (*seconds, *busy) = (*seconds + until - from, *busy + duty * (until - from));
                 from = until;
             }
         }

@@ -8,6 +8,8 @@
 use chrono::{DateTime, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeZone};
 use chrono_tz::{OffsetName, Tz};
 
+use super::instant::{YEARS, plausible};
+
 /// An instant as printed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Stamp {
@@ -75,6 +77,9 @@ impl Clock {
             Stamp::Utc(ms) => *ms,
             Stamp::Local(local, name) => self.local(*local, name.as_deref())?,
         };
+        if !plausible(resolved) {
+            return Err(Fault::Unclear(format!("its time is outside the years {YEARS}")));
+        }
         self.last_ms = Some(resolved);
         Ok(resolved)
     }

@@ -82,6 +82,14 @@ impl Moments {
     /// # Errors
     /// Why `text` is no time, or which time exists twice or never.
     pub(crate) fn parse(&mut self, text: &str) -> Result<Option<i64>, String> {
+        match self.read(text)? {
+            Some(0) | None => Ok(None),
+            Some(at) if plausible(at) => Ok(Some(at)),
+            Some(_) => Err(format!("`{text}` is outside the years {YEARS}")),
+        }
+    }
+
+    fn read(&mut self, text: &str) -> Result<Option<i64>, String> {
         let text = text.trim();
         if unknown(text) {
             return Ok(None);
@@ -157,6 +165,14 @@ impl Moments {
         }
         Some(format!("{} (first: {example})", parts.join("; ")))
     }
+}
+
+/// Years in which a GPU can have been read: a wrong one would stretch every answer over it.
+pub(crate) const YEARS: &str = "2000 to 2099";
+
+/// Whether an instant in ms since 1970 lies in [`YEARS`].
+pub(crate) fn plausible(at: i64) -> bool {
+    (946_684_800_000..4_102_444_800_000).contains(&at)
 }
 
 /// Words for a time that is not known.

@@ -16,8 +16,24 @@ pub(super) fn url(place: &str) -> Result<Url, IngestError> {
         return Url::parse(&text).map_err(|error| unusable(place, error.to_string()));
     }
     let path = std::path::absolute(place).map_err(|error| unusable(place, error.to_string()))?;
+    let path = upward(&path);
     Url::from_directory_path(&path)
         .map_err(|()| unusable(place, "not a path that a URL can hold".into()))
+}
+
+/// The path without `..`: as the file system sees it as far as it exists, by its text beyond.
+fn upward(path: &std::path::Path) -> std::path::PathBuf {
+    let mut plain = std::path::PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                plain = plain.canonicalize().unwrap_or(plain);
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// The object store that holds `url`, and the path of the store in it. Credentials and regions of
@@ -52,6 +68,14 @@ mod tests {
     fn an_object_store_is_opened_by_its_url() {
         let store = Store::open("s3://fleet/loadline").unwrap();
         assert_eq!((store.url().as_str(), store.folder()), ("s3://fleet/loadline/", None));
+    }
+
+    #[test]
+    fn a_path_may_lead_upward() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("fleet/../other");
+        let store = Store::open(place.to_str().unwrap()).unwrap();
+        assert_eq!(store.folder().unwrap(), folder.path().join("other"));
     }
 
     #[test]

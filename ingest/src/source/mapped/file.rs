@@ -1,5 +1,8 @@
 //! Files as batches of their own columns: CSV as text with line numbers, Parquet as it is.
 
+mod stray;
+
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufRead;
 use std::sync::Arc;
@@ -10,7 +13,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use super::mapping::{FileFormat, Mapping};
-use crate::batch::{Output, Reject};
+use crate::batch::{Notice, Output, Reject};
 use crate::error::IngestError;
 use crate::source::input::Input;
 
@@ -25,7 +28,7 @@ pub(crate) struct Rows {
 
 /// An opened file whose columns are known.
 pub(crate) enum Opened {
-    Csv { reader: Box<csv::Reader<Box<dyn BufRead + Send>>>, columns: Vec<String> },
+    Csv { reader: Box<csv::Reader<Box<dyn BufRead + Send>>>, columns: Vec<String>, delimiter: u8 },
     Parquet { builder: Box<ParquetRecordBatchReaderBuilder<File>>, columns: Vec<String> },
 }
 
@@ -47,13 +50,17 @@ impl Opened {
     /// The rows with only the columns at `used`, in that order.
     pub(crate) fn rows(self, input: &Input, used: &[usize]) -> Result<Reading, IngestError> {
         match self {
-            Self::Csv { reader, columns } => Ok(Reading::Csv(CsvRows {
+            Self::Csv { reader, columns, delimiter } => Ok(Reading::Csv(CsvRows {
                 reader,
                 fields: used.iter().map(|at| columns[*at].clone()).collect(),
                 used: used.to_vec(),
                 width: columns.len(),
                 header: columns,
                 record: csv::ByteRecord::new(),
+                delimiter,
+                mended: VecDeque::new(),
+                mended_line: None,
+                notices: Vec::new(),
             })),
             Self::Parquet { builder, columns } => {
                 let mask = ProjectionMask::roots(builder.parquet_schema(), used.iter().copied());
@@ -83,6 +90,11 @@ pub(crate) struct CsvRows {
     width: usize,
     header: Vec<String>,
     record: csv::ByteRecord,
+    delimiter: u8,
+    /// Rows that a stray quote had swallowed, with their lines.
+    mended: VecDeque<(u64, csv::ByteRecord)>,
+    mended_line: Option<u64>,
+    notices: Vec<Notice>,
 }
 
 impl Reading {
@@ -121,6 +133,7 @@ impl CsvRows {
         let mut more = true;
         while lines.len() < BATCH_ROWS {
             more = self.next_record(input)?;
+            self.notices.drain(..).for_each(|notice| out.notice(notice));
             if !more {
                 break;
             }
@@ -152,11 +165,29 @@ impl CsvRows {
     }
 
     fn next_record(&mut self, input: &Input) -> Result<bool, IngestError> {
-        self.reader.read_byte_record(&mut self.record).map_err(|error| unreadable(input, error))
+        if let Some((line, record)) = self.mended.pop_front() {
+            (self.record, self.mended_line) = (record, Some(line));
+            return Ok(true);
+        }
+        self.mended_line = None;
+        let more = self.reader.read_byte_record(&mut self.record);
+        let more = more.map_err(|error| unreadable(input, error))?;
+        if more && let Some(lines) = stray::swallowed(&self.record, self.width) {
+            let line = self.line();
+            self.notices.push(Notice {
+                file: input.name().to_owned(),
+                line: Some(line),
+                text: format!("a quote that is never closed: it and the {lines} lines after it were read without it"),
+            });
+            self.mended = stray::rows(&self.record, line, self.delimiter).into();
+            return self.next_record(input);
+        }
+        Ok(more)
     }
 
     fn line(&self) -> u64 {
-        self.record.position().map_or(0, csv::Position::line)
+        let own = self.record.position().map_or(0, csv::Position::line);
+        self.mended_line.unwrap_or(own)
     }
 
     /// A blank line, or the header once more where files were put together.
@@ -246,7 +277,7 @@ fn open_csv(input: &Input, mapping: &Mapping) -> Result<Opened, IngestError> {
     } else {
         mapping.header.clone()
     };
-    Ok(Opened::Csv { reader: Box::new(reader), columns })
+    Ok(Opened::Csv { reader: Box::new(reader), columns, delimiter })
 }
 
 fn header_name(cell: &[u8]) -> String {

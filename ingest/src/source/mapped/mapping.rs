@@ -176,6 +176,9 @@ fn check(column: &str, spec: &Spec) -> Result<(), IngestError> {
         spec.same_as.is_some(),
         spec.start.is_some() && spec.plus.is_some(),
     ];
+    if spec.width.is_some_and(|width| width > 64) {
+        return Err(setting("width of column", column, "at most 64 digits"));
+    }
     if origins.iter().filter(|there| **there).count() == 1
         && spec.start.is_some() == spec.plus.is_some()
     {
@@ -205,6 +208,7 @@ mod tests {
         assert!(told("zone = \"Mars/Base\"").contains("IANA"));
         assert!(told("[columns]\njob_id = { prefix = \"x\" }").contains("exactly one of"));
         assert!(told("[columns]\nended_at = { start = \"started_at\" }").contains("`plus`"));
+        assert!(told("[columns]\njob_id = { row = true, width = 100000000 }").contains("64"));
         let jobs = Mapping::parse("m.toml", "table = \"jobs\"").unwrap();
         assert!(jobs.check_table(Table::Samples).is_err());
         assert!(jobs.check_table(Table::Jobs).is_ok());

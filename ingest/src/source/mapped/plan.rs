@@ -15,7 +15,7 @@ use super::unit::factor;
 use crate::batch::Output;
 use crate::error::IngestError;
 use crate::schema::Table;
-use crate::source::instant::{Ambiguous, Moments};
+use crate::source::instant::{Ambiguous, Moments, YEARS, plausible};
 use crate::source::sacct::row::labels;
 use crate::source::sacct::upper_state;
 
@@ -147,6 +147,7 @@ impl Plan {
                 }
             }
         }
+        check_years(&mut made);
         self.check_order(&mut made);
         self.check_required(&mut made);
         Ok(made)
@@ -189,6 +190,21 @@ impl Plan {
         };
         for row in (0..array.len()).filter(|row| array.is_null(*row)) {
             made.faults.entry(row).or_insert_with(|| format!("it has no `{required}`"));
+        }
+    }
+}
+
+/// Instants that a typed file brings are held to the same years as those that are read from text.
+fn check_years(made: &mut Made) {
+    for (name, column) in &made.columns {
+        let Some(instants) = column.as_primitive_opt::<TimestampMillisecondType>() else {
+            continue;
+        };
+        for (row, at) in instants.iter().enumerate() {
+            if at.is_some_and(|at| !plausible(at)) {
+                let reason = || format!("its `{name}` is outside the years {YEARS}");
+                made.faults.entry(row).or_insert_with(reason);
+            }
         }
     }
 }
