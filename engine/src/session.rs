@@ -244,6 +244,8 @@ fn context() -> SessionContext {
     let config = SessionConfig::new()
         .with_information_schema(true)
         .set_bool("datafusion.sql_parser.enable_ident_normalization", true)
+        // The generic dialect reads a comma before `cluster` as the last one of a list.
+        .set_str("datafusion.sql_parser.dialect", "PostgreSQL")
         .set_bool("datafusion.execution.parquet.schema_force_view_types", false)
         .set_bool("datafusion.sql_parser.map_string_types_to_utf8view", false)
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);

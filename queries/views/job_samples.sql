@@ -6,7 +6,14 @@
 -- was held until it. Shares of one reading sum to 1 at most: jobs that hold one GPU together
 -- without stated shares have equal parts and are marked shared, as their readings cannot be told
 -- apart.
-SELECT s.* EXCLUDE (job_id, share), s.share['job_id'] AS job_id, s.share['attempt'] AS attempt,
+SELECT s.sampled_at, s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig, s.gpu_model, s.gpu_util_ratio,
+    s.mem_copy_util_ratio, s.mem_used_bytes, s.mem_total_bytes, s.power_w, s.energy_j, s.temp_c,
+    s.mem_temp_c, s.fan_ratio, s.sm_clock_mhz, s.mem_clock_mhz, s.pcie_rx_bytes_per_s,
+    s.pcie_tx_bytes_per_s, s.nvlink_rx_bytes_per_s, s.nvlink_tx_bytes_per_s, s.sm_active_ratio,
+    s.sm_occupancy_ratio, s.tensor_active_ratio, s.dram_active_ratio, s.fp64_active_ratio,
+    s.fp32_active_ratio, s.fp16_active_ratio, s.ecc_corrected_total, s.ecc_uncorrected_total,
+    s.xid, s.throttle_reasons, s.processes, s.period_s, s.share['job_id'] AS job_id,
+    s.share['attempt'] AS attempt,
     s.share['share_ratio'] AS share_ratio, s.share['shared'] AS shared
 FROM (
     SELECT r.*, unnest(job_shares(r.job_id, r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig,
