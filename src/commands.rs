@@ -10,6 +10,7 @@ mod print;
 mod report;
 mod row;
 mod shell;
+mod waiting;
 
 use chrono::{DateTime, Utc};
 use loadline_engine::{NamedQuery, Session, query};
@@ -26,19 +27,35 @@ use crate::failure::Failure;
 pub async fn run(cli: Cli) -> Result<(), Failure> {
     let context =
         Context { store: cli.store, config: cli.config, now: cli.now, queries: cli.queries };
-    match cli.command {
+    let waits = match &cli.command {
+        Command::Query(args) if args.name.is_some() => Some("asking"),
+        Command::Sql(args) if args.query.is_some() => Some("asking"),
+        Command::Export(_) | Command::Baseline(_) | Command::Health(_) => Some("asking"),
+        Command::Forecast(_) | Command::Plan(_) | Command::Scale(_) => Some("looking ahead"),
+        _ => None,
+    };
+    if let Some(what) = waits {
+        waiting::begin(what);
+    }
+    let outcome = carry_out(&context, cli.command).await;
+    waiting::end();
+    outcome
+}
+
+async fn carry_out(context: &Context, command: Command) -> Result<(), Failure> {
+    match command {
         Command::Demo(args) => demo::run(&args).await,
         Command::Init(args) => init(&args),
-        Command::Import(args) => import::run(&context, &args).await,
-        Command::Sql(args) => ask::sql(&context, &args).await,
-        Command::Query(args) => ask::query(&context, &args).await,
-        Command::Export(args) => export::run(&context, &args).await,
-        Command::Baseline(args) => judge::baseline(&context, &args).await,
-        Command::Health(args) => judge::health(&context, &args).await,
-        Command::Forecast(args) => outlook::forecast::run(&context, &args).await,
-        Command::Plan(args) => outlook::plan::run(&context, &args).await,
-        Command::Scale(args) => outlook::scale::run(&context, &args).await,
-        Command::Report(args) => report::run(&context, &args).await,
+        Command::Import(args) => import::run(context, &args).await,
+        Command::Sql(args) => ask::sql(context, &args).await,
+        Command::Query(args) => ask::query(context, &args).await,
+        Command::Export(args) => export::run(context, &args).await,
+        Command::Baseline(args) => judge::baseline(context, &args).await,
+        Command::Health(args) => judge::health(context, &args).await,
+        Command::Forecast(args) => outlook::forecast::run(context, &args).await,
+        Command::Plan(args) => outlook::plan::run(context, &args).await,
+        Command::Scale(args) => outlook::scale::run(context, &args).await,
+        Command::Report(args) => report::run(context, &args).await,
     }
 }
 

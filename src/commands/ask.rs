@@ -1,25 +1,25 @@
 //! `loadline sql` and `loadline query`.
 
-use loadline_engine::{Params, query};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use loadline_engine::{Answer, NamedQuery, Params, query};
 
 use super::{Context, print, shell};
-use crate::cli::{QueryArgs, SqlArgs};
+use crate::cli::{OutputFormat, QueryArgs, SqlArgs, TableArgs};
 use crate::failure::Failure;
 
 pub(super) async fn sql(context: &Context, args: &SqlArgs) -> Result<(), Failure> {
     let session = context.session().await?;
     match &args.query {
         Some(text) => print::answer(&session.sql(text).await?, &args.table),
-        None => shell::run(&session).await,
+        None => shell::run(&session, &args.table).await,
     }
 }
 
 pub(super) async fn query(context: &Context, args: &QueryArgs) -> Result<(), Failure> {
     let Some(name) = &args.name else {
-        for query in context.questions()? {
-            print::line(&format!("{:<20} {}", query.name(), query.purpose()))?;
-        }
-        return Ok(());
+        return list(&context.questions()?, &args.table);
     };
     let query = query::find_in(context.questions()?, name)?;
     if args.show {
@@ -28,6 +28,25 @@ pub(super) async fn query(context: &Context, args: &QueryArgs) -> Result<(), Fai
     let params = params(&args.params)?;
     let answer = context.session().await?.query(&query, &params).await?;
     print::answer(&answer, &args.table)
+}
+
+/// The questions there are: for people, or in the form asked for.
+fn list(questions: &[NamedQuery], args: &TableArgs) -> Result<(), Failure> {
+    if args.form() == OutputFormat::Table && args.output.is_none() {
+        for query in questions {
+            print::line(&format!("{:<20} {}", query.name(), query.purpose()))?;
+        }
+        return Ok(());
+    }
+    let of = |text: fn(&NamedQuery) -> String| -> ArrayRef {
+        Arc::new(questions.iter().map(|query| Some(text(query))).collect::<StringArray>())
+    };
+    let batch = RecordBatch::try_from_iter([
+        ("name", of(|query| query.name().to_owned())),
+        ("purpose", of(|query| query.purpose().to_owned())),
+        ("parameters", of(NamedQuery::declared)),
+    ])?;
+    print::answer(&Answer { schema: batch.schema(), batches: vec![batch] }, args)
 }
 
 /// Values of parameters as typed.

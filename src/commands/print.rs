@@ -10,22 +10,26 @@ use arrow::util::pretty::pretty_format_batches_with_options;
 use loadline_engine::Answer;
 use parquet::arrow::ArrowWriter;
 
+use super::waiting;
 use crate::cli::{OutputFormat, TableArgs};
 use crate::failure::Failure;
 
 /// Prints a line; a closed pipe is no failure.
 pub(super) fn line(text: &str) -> Result<(), Failure> {
+    waiting::end();
     quiet_pipe(writeln!(io::stdout(), "{text}").map_err(Failure::from))
 }
 
 /// Progress and reasons go beside the result, so that the result can be piped.
 pub(super) fn aside(text: &str) {
+    waiting::end();
     // Nobody listens where standard error is closed.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Writes an answer as asked.
 pub(super) fn answer(answer: &Answer, args: &TableArgs) -> Result<(), Failure> {
+    waiting::end();
     match &args.output {
         None => quiet_pipe(write(answer, args.form(), io::stdout())),
         Some(path) => {

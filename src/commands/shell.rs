@@ -1,5 +1,6 @@
 //! The SQL shell: statements end with `;` and may span lines; `\d` lists tables, `\q` leaves.
 
+use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use loadline_engine::Session;
@@ -7,12 +8,16 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::print;
+use crate::cli::TableArgs;
 use crate::failure::Failure;
 
 const TABLES: &str = "SELECT table_name, table_type FROM information_schema.tables \
     WHERE table_schema = 'public' ORDER BY table_type, table_name";
 
-pub(super) async fn run(session: &Session) -> Result<(), Failure> {
+pub(super) async fn run(session: &Session, args: &TableArgs) -> Result<(), Failure> {
+    if !std::io::stdin().is_terminal() {
+        return script(session, args).await;
+    }
     let failed = |error: ReadlineError| Failure::from_error(&error);
     let mut editor = DefaultEditor::new().map_err(failed)?;
     let history = std::env::home_dir().map(|home| home.join(".loadline_history"));
@@ -50,13 +55,35 @@ pub(super) async fn run(session: &Session) -> Result<(), Failure> {
             }
         }
     }
-    // A pipe may end without the last `;`.
-    let rest = statement.trim();
-    if !rest.is_empty() {
-        answer(session, rest).await?;
-    }
     if let Some(path) = &history {
         editor.save_history(path).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Statements from a pipe: each answered in the form asked for; the first that fails ends it.
+async fn script(session: &Session, args: &TableArgs) -> Result<(), Failure> {
+    let mut statement = String::new();
+    let mut lines: Vec<String> = std::io::stdin().lines().collect::<Result<_, _>>()?;
+    // A pipe may end without the last `;`.
+    lines.push(";".to_owned());
+    for line in lines {
+        if statement.trim().is_empty() && line.trim_start().starts_with('\\') {
+            match command(line.trim()) {
+                Some(text) => print::answer(&session.sql(&text).await?, args)?,
+                None => return Ok(()),
+            }
+            continue;
+        }
+        statement.push_str(&line);
+        statement.push('\n');
+        if line.trim_end().ends_with(';') {
+            let text = std::mem::take(&mut statement);
+            let text = text.trim().trim_end_matches(';').trim();
+            if !text.is_empty() {
+                print::answer(&session.sql(text).await?, args)?;
+            }
+        }
     }
     Ok(())
 }

@@ -58,6 +58,17 @@ fn sql_answers_in_every_form_and_the_shell_reads_a_pipe() {
     let shell = try_ask(&["sql"], "SELECT count(*) AS gpus\nFROM gpus;\n\\d\n\\q\n");
     assert_eq!(shell.code, Some(0), "{}", shell.stderr);
     assert!(shell.stdout.contains("16") && shell.stdout.contains("demand_hourly"));
+    let failed = try_ask(&["sql"], "SELECT nothing;\nSELECT 1;\n");
+    assert_eq!(failed.code, Some(1));
+    assert_eq!(
+        ask(&["sql", "SELECT job_id,cluster,team FROM jobs LIMIT 0", "-f", "csv"]).stdout,
+        "job_id,cluster,team\n"
+    );
+    let json = try_ask(&["sql", "--json"], "SELECT 1 AS one");
+    assert_eq!(json.stdout, "[{\"one\":1}]\n");
+    let listed: serde_json::Value =
+        serde_json::from_str(&ask(&["query", "--json"]).stdout).unwrap();
+    assert!(listed.as_array().unwrap().iter().any(|row| row["name"] == "gpu_hours"));
     let unended = try_ask(&["sql"], "SELECT 41 + 1 AS answer");
     assert!(unended.stdout.contains("42"), "{}", unended.stdout);
 }
