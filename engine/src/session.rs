@@ -93,7 +93,7 @@ impl Session {
         as_of: Option<DateTime<Utc>>,
         stored: Option<&Days>,
     ) -> Result<Self, EngineError> {
-        let found = span::span(&context, stored).await;
+        let found = span::span(&context, stored, &config.calendar).await;
         let found = found.map_err(|error| EngineError::sql("the store's span", error))?;
         let as_of = as_of.or(found.map(|(_, last)| last)).unwrap_or(DateTime::UNIX_EPOCH);
         let first = found.map_or(as_of, |(first, _)| first).min(as_of);
@@ -200,7 +200,7 @@ impl Session {
     /// Tables that take `INSERT` begin where their rows do by now.
     async fn follow_span(&self) -> Result<(), DataFusionError> {
         if self.writable {
-            let found = span::span(&self.context, None).await?;
+            let found = span::span(&self.context, None, &self.calendar).await?;
             let first = found.map_or(self.as_of, |(first, _)| first).min(self.as_of);
             self.started.store(first.timestamp_millis(), Ordering::Relaxed);
         }

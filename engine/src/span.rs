@@ -7,6 +7,9 @@ use arrow::datatypes::TimestampMillisecondType;
 use chrono::{DateTime, NaiveDate, Utc};
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
+use loadline_ingest::Table;
+
+use crate::calendar::{BinUnit, Calendar, LocalBin};
 
 /// First and last day of each table that is kept by day.
 pub(crate) type Days = HashMap<&'static str, (NaiveDate, NaiveDate)>;
@@ -14,10 +17,12 @@ pub(crate) type Days = HashMap<&'static str, (NaiveDate, NaiveDate)>;
 pub(crate) type Span = Option<(DateTime<Utc>, DateTime<Utc>)>;
 
 /// Earliest and latest instant of jobs, counts and readings; a reading stands for the time before
-/// it. Of tables kept by day only the first and last day are read.
+/// it, a count for the time from its instant on in the same local hour. Of tables kept by day only
+/// the first and last day are read.
 pub(crate) async fn span(
     context: &SessionContext,
     days: Option<&Days>,
+    calendar: &Calendar,
 ) -> Result<Span, DataFusionError> {
     let mut found = None;
     for text in [
@@ -27,10 +32,9 @@ pub(crate) async fn span(
     ] {
         found = wider(found, ends(context, text).await?);
     }
-    for (table, instant) in
-        [("samples", "sampled_at"), ("gpu_counts", "counted_at"), ("node_samples", "sampled_at")]
-    {
-        let (early, late) = match days.and_then(|days| days.get(table)) {
+    for table in [Table::Samples, Table::GpuCounts, Table::NodeSamples] {
+        let Some(instant) = table.partitioned_by() else { continue };
+        let (early, late) = match days.and_then(|days| days.get(table.name())) {
             Some((first, last)) => (
                 format!("WHERE {instant} < '{}T00:00:00Z'", first.succ_opt().unwrap_or(*first)),
                 format!("WHERE {instant} >= '{last}T00:00:00Z'"),
@@ -39,15 +43,26 @@ pub(crate) async fn span(
         };
         let between =
             |clause| format!("SELECT min({instant}), max({instant}) FROM {table} {clause}");
-        let early = ends(context, &between(early)).await?;
-        let late = ends(context, &between(late)).await?;
-        let (Some((first, _)), Some((_, last))) = (early, late) else {
+        let first = ends(context, &between(&early)).await?.map(|(first, _)| first);
+        let last = ends(context, &between(&late)).await?.map(|(_, last)| last);
+        let (Some(first), Some(last)) = (first, last) else {
             continue;
         };
+        let period = "arrow_cast(CAST(coalesce(period_s, 0) * 1000 AS BIGINT), \
+                      'Duration(Millisecond)')";
+        if table == Table::GpuCounts {
+            let text =
+                format!("SELECT max({instant}), max({instant} + {period}) FROM {table} {late}");
+            let ended = ends(context, &text).await?.map_or(last, |(_, ended)| ended);
+            let hour = LocalBin::at(BinUnit::HOUR, calendar.zone(), last.timestamp_millis());
+            let ended =
+                DateTime::from_timestamp_millis(hour.ended_at).map_or(ended, |e| e.min(ended));
+            found = wider(found, Some((first, ended)));
+            continue;
+        }
         let at = first.to_rfc3339();
         let text = format!(
-            "SELECT max({instant}), max({instant} - arrow_cast(CAST(coalesce(period_s, 0) * 1000 \
-             AS BIGINT), 'Duration(Millisecond)')) FROM {table} WHERE {instant} = '{at}'"
+            "SELECT max({instant}), max({instant} - {period}) FROM {table} WHERE {instant} = '{at}'"
         );
         let begun = ends(context, &text).await?.map_or(first, |(_, begun)| begun);
         found = wider(found, Some((begun, last)));

@@ -81,3 +81,41 @@ async fn ask() {
     assert_eq!((error.kind(), error.retryable()), (ErrorKind::BadRequest, false));
     assert!(matches!(error, EngineError::Sql { .. }));
 }
+
+#[test]
+fn a_day_of_counts_is_that_day_and_nothing_of_its_neighbours() {
+    // Breaks if the last minute of a trace is cut off, or its first is put into the day before.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(64 << 20)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(ask_counts()).await.unwrap() });
+}
+
+async fn ask_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().to_str().unwrap()).unwrap();
+    // One row a minute from 00:00 to 23:59, 2 GPUs held; 23:58 was lost, so the last row follows a
+    // gap and its period of two minutes would reach into the next day.
+    let minutes: Vec<i64> = (0..1440).filter(|minute| *minute != 1438).collect();
+    let at = TimestampMillisecondArray::from_iter_values(
+        minutes.iter().map(|minute| MARCH + minute * 60_000),
+    );
+    let rows = RecordBatch::try_from_iter([
+        ("counted_at", Arc::new(at.with_timezone("UTC")) as ArrayRef),
+        ("gpus_held", Arc::new(Float64Array::from(vec![2.0; minutes.len()])) as ArrayRef),
+    ]);
+    let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
+    import.rows(Table::GpuCounts, rows.unwrap()).unwrap();
+    import.finish(&store).await.unwrap();
+
+    let session = Session::open(&store, &EngineConfig::default(), None).await.unwrap();
+    let (first, last) = session.span();
+    assert_eq!((first.timestamp_millis(), last.timestamp_millis()), (MARCH, MARCH + DAY));
+    assert_eq!(number(&session, "SELECT count(*) FROM usage_daily").await, 1);
+    assert_eq!(number(&session, "SELECT count(*) FROM demand_hourly").await, 24);
+    assert_eq!(number(&session, "SELECT count(*) FROM held_time").await, 24);
+    let held = "SELECT CAST(round(sum(gpu_hours_held)) AS BIGINT) FROM usage_daily";
+    assert_eq!(number(&session, held).await, 48);
+}
