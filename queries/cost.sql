@@ -1,5 +1,6 @@
 -- What the GPUs that each team held cost, by local month.
--- parameters: $from timestamp, $until timestamp, $by text = 'team'
+-- parameters: $from timestamp, $until timestamp,
+--             $by text = 'team' of team|user|project|workload|pool|fleet
 -- columns: month_started_at timestamp, held_by text,
 --          gpu_hours_held float64 [GPU·h], gpu_hours_unpriced float64 [GPU·h],
 --          cost_hourly float64 [currency], cost_depreciation float64 [currency],

@@ -1,5 +1,6 @@
 -- Energy and carbon of the GPUs by team or job, each board counted once.
--- parameters: $from timestamp, $until timestamp, $by text = 'team'
+-- parameters: $from timestamp, $until timestamp,
+--             $by text = 'team' of team|user|project|workload|pool|job
 -- columns: held_by text, energy_kwh float64 [kWh], energy_site_kwh float64 [kWh],
 --          carbon_kg float64 [kg CO2e], power_w float64 [W], gpu_hours_observed float64 [GPU·h],
 --          gpu_hours_held float64 [GPU·h], energy_source text, coverage_ratio float64 [0-1]

@@ -1,5 +1,7 @@
 -- GPU-hours held, busy and effective by team, user, project, workload or pool and local period.
--- parameters: $from timestamp, $until timestamp, $by text = 'team', $per text = 'month'
+-- parameters: $from timestamp, $until timestamp,
+--             $by text = 'team' of team|user|project|workload|pool|fleet,
+--             $per text = 'month' of bin
 -- columns:    period_started_at timestamp, held_by text, gpu_hours_held float64 [GPU·h],
 --             gpu_hours_observed float64 [GPU·h], gpu_hours_busy float64 [GPU·h],
 --             gpu_hours_effective float64 [GPU·h], effective_signal text,

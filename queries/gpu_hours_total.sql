@@ -1,5 +1,6 @@
 -- GPU-hours held, busy and effective over the asked time by team, user, project, workload or pool.
--- parameters: $from timestamp, $until timestamp, $by text = 'team'
+-- parameters: $from timestamp, $until timestamp,
+--             $by text = 'team' of team|user|project|workload|pool|fleet
 -- columns:    held_by text, gpu_hours_held float64 [GPU·h], held_ratio float64 [0-1],
 --             gpu_hours_working float64 [GPU·h], gpu_hours_other float64 [GPU·h],
 --             gpu_hours_observed float64 [GPU·h], gpu_hours_busy float64 [GPU·h],

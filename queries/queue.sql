@@ -1,6 +1,6 @@
 -- Queue time and failures of the GPU jobs submitted on each local day, or over the asked time.
--- parameters: $from timestamp, $until timestamp, $by text = 'fleet',
---             $per text = 'day'
+-- parameters: $from timestamp, $until timestamp,
+--             $by text = 'fleet' of fleet|pool|team|user|workload, $per text = 'day' of bin|all
 -- columns:    day_started_at timestamp, asked_by text, jobs_submitted int64, jobs_started int64,
 --             jobs_waiting int64, queue_time_s_p50 float64 [s], queue_time_s_p90 float64 [s],
 --             queue_time_s_max float64 [s], jobs_ended int64, jobs_failed int64,

@@ -1,5 +1,6 @@
 -- GPUs asked for, granted and used, by team or job: usage is not allocation.
--- parameters: $from timestamp, $until timestamp, $by text = 'team'
+-- parameters: $from timestamp, $until timestamp,
+--             $by text = 'team' of team|user|project|workload|job
 -- columns:    held_by text, jobs int64, gpu_hours_requested float64 [GPU·h],
 --             gpu_hours_held float64 [GPU·h], gpu_hours_observed float64 [GPU·h],
 --             gpu_hours_busy float64 [GPU·h], used_ratio float64 [0-1],

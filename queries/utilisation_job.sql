@@ -1,5 +1,5 @@
 -- Utilisation of the GPUs that each job held by local hour or day.
--- parameters: $from timestamp, $until timestamp, $step text = 'hour', $job text = ''
+-- parameters: $from timestamp, $until timestamp, $step text = 'hour' of bin, $job text = ''
 -- columns:    bin_started_at timestamp, cluster text, job_id text,
 --             util_ratio float64 [0-1],
 --             effective_ratio float64 [0-1], mem_used_ratio float64 [0-1], power_w float64 [W],

@@ -35,7 +35,19 @@ pub enum EngineError {
         /// A value of its type.
         example: &'static str,
     },
-    /// A parameter that the query does not have, or a value that is none of its type.
+    /// A parameter that the query does not have.
+    #[error("query `{query}` has no parameter `${parameter}`")]
+    UnknownParameter {
+        /// Query.
+        query: String,
+        /// Parameter as given.
+        parameter: String,
+        /// Names there are.
+        known: Vec<String>,
+        /// All parameters, as in the header.
+        declared: String,
+    },
+    /// A value that is none of the parameter's type, or not among those it may have.
     #[error("cannot use `{value}` for `${parameter}` of query `{query}`: {reason}")]
     BadParameter {
         /// Query.
@@ -89,9 +101,10 @@ impl EngineError {
         use datafusion::error::DataFusionError;
         match self {
             Self::UnknownQuery { .. } => ErrorKind::NotFound,
-            Self::MissingParameter { .. } | Self::BadParameter { .. } | Self::Header { .. } => {
-                ErrorKind::BadRequest
-            }
+            Self::MissingParameter { .. }
+            | Self::UnknownParameter { .. }
+            | Self::BadParameter { .. }
+            | Self::Header { .. } => ErrorKind::BadRequest,
             Self::Read { .. } | Self::Store(_) => ErrorKind::Unavailable,
             Self::Sql { source, .. } => match source.find_root() {
                 DataFusionError::Internal(_) => ErrorKind::Bug,
@@ -118,7 +131,12 @@ impl EngineError {
     #[must_use]
     pub fn detail(&self) -> Option<String> {
         match self {
-            Self::MissingParameter { declared, .. } => Some(format!("parameters are {declared}")),
+            Self::UnknownParameter { declared, .. } if declared.is_empty() => {
+                Some("it has none".into())
+            }
+            Self::MissingParameter { declared, .. } | Self::UnknownParameter { declared, .. } => {
+                Some(format!("parameters are {declared}"))
+            }
             Self::UnknownQuery { known, .. } => Some(format!("there are: {}", known.join(", "))),
             _ => None,
         }
@@ -130,6 +148,9 @@ impl EngineError {
         match self {
             Self::UnknownQuery { name, known } => {
                 closest(name, known).map(|known| format!("did you mean `{known}`?"))
+            }
+            Self::UnknownParameter { parameter, known, .. } => {
+                closest(parameter, known).map(|known| format!("did you mean `${known}`?"))
             }
             Self::MissingParameter { parameter, example, .. } => {
                 Some(format!("add `--param {parameter}={example}`"))

@@ -7,7 +7,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use datafusion::common::ScalarValue;
 
-use crate::calendar::Calendar;
+use crate::calendar::{BinUnit, Calendar};
 use crate::error::EngineError;
 
 /// Values given for parameters, by name.
@@ -28,7 +28,12 @@ struct Parameter {
     name: String,
     kind: Kind,
     default: Option<String>,
+    /// The values that a text may have; any where there are none.
+    choices: Vec<String>,
 }
+
+/// The choice that stands for every bin of local time: `hour`, `15 minutes`, `month`, ...
+const BIN: &str = "bin";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -166,7 +171,14 @@ impl NamedQuery {
 }
 
 impl Parameter {
+    /// Reads `$name kind`, then ` = default` and ` of one|other` where they are there.
     fn parse(text: &str) -> Result<Self, String> {
+        let (text, choices) = match text.rsplit_once(" of ") {
+            Some((text, choices)) if !choices.contains('\'') => (text, choices),
+            _ => (text, ""),
+        };
+        let choices = choices.split('|').map(str::trim).filter(|choice| !choice.is_empty());
+        let choices: Vec<String> = choices.map(str::to_owned).collect();
         let (declared, default) = match text.split_once('=') {
             Some((declared, default)) => (declared, Some(default.trim().trim_matches('\''))),
             None => (text, None),
@@ -184,19 +196,50 @@ impl Parameter {
                 ));
             }
         };
-        Ok(Self { name: name.to_owned(), kind, default: default.map(str::to_owned) })
+        let default = default.map(str::to_owned);
+        let parameter = Self { name: name.to_owned(), kind, default, choices };
+        if kind != Kind::Text && !parameter.choices.is_empty() {
+            return Err(format!("`${name}` is no text and cannot be one of several"));
+        }
+        if let Some(default) = &parameter.default {
+            parameter.choice(default).map_err(|reason| format!("`{default}`: {reason}"))?;
+        }
+        Ok(parameter)
+    }
+
+    /// Whether `text` is among the choices, or what it must be.
+    fn choice(&self, text: &str) -> Result<(), String> {
+        let named = |choice: &String| choice != BIN && choice == text;
+        if self.choices.is_empty() || self.choices.iter().any(named) {
+            return Ok(());
+        }
+        if !self.choices.iter().any(|choice| choice == BIN) {
+            return Err(format!("must be one of {}", self.choices.join(", ")));
+        }
+        let others = self.choices.iter().filter(|choice| *choice != BIN);
+        let others: String = others.map(|choice| format!(", or `{choice}`")).collect();
+        text.parse::<BinUnit>().map(|_| ()).map_err(|reason| reason + &others)
     }
 
     fn shown(&self) -> String {
         let kind = self.kind.name();
         let default = self.default.as_ref().map_or_else(String::new, |text| format!(" = {text}"));
-        format!("${} {kind}{default}", self.name)
+        let told = |choice: &String| match choice.as_str() {
+            BIN => "hour|6 hours|day|week|month|...".to_owned(),
+            choice => choice.to_owned(),
+        };
+        let of = if self.choices.is_empty() { "" } else { " of " };
+        let choices = self.choices.iter().map(told).collect::<Vec<_>>().join("|");
+        format!("${} {kind}{default}{of}{choices}", self.name)
     }
 
     fn value(&self, text: &str, calendar: &Calendar) -> Result<ScalarValue, String> {
         let number = |error: &dyn std::fmt::Display| format!("not a number: {error}");
         Ok(match self.kind {
-            Kind::Text => ScalarValue::Utf8(Some(text.to_owned())),
+            Kind::Text => {
+                self.choice(text)?;
+                ScalarValue::Utf8(Some(text.to_owned()))
+            }
             Kind::Float64 => {
                 let value: f64 = text.parse().map_err(|e| number(&e))?;
                 ScalarValue::Float64(Some(value))
@@ -219,13 +262,13 @@ pub(crate) fn values(
     span: (DateTime<Utc>, DateTime<Utc>),
     calendar: &Calendar,
 ) -> Result<Vec<(String, ScalarValue)>, EngineError> {
-    for (name, value) in given {
+    for name in given.keys() {
         if !query.parameters.iter().any(|parameter| parameter.name == *name) {
-            return Err(EngineError::BadParameter {
+            return Err(EngineError::UnknownParameter {
                 query: query.name.clone(),
                 parameter: name.clone(),
-                value: value.clone(),
-                reason: format!("its parameters are: {}", query.declared()),
+                known: query.parameters.iter().map(|parameter| parameter.name.clone()).collect(),
+                declared: query.declared(),
             });
         }
     }

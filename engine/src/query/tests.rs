@@ -27,7 +27,10 @@ fn a_parameter_that_is_missing_or_wrong_is_named() {
     assert_eq!(missing.hint().as_deref(), Some("add `--param team=TEXT`"));
     let wrong = values(&[("team", "a"), ("least", "many")]).unwrap_err();
     assert!(wrong.to_string().starts_with("cannot use `many` for `$least` of query `q`"));
-    assert!(values(&[("teem", "a")]).unwrap_err().to_string().contains("`$teem`"));
+    let unknown = values(&[("teem", "a")]).unwrap_err();
+    assert_eq!(unknown.to_string(), "query `q` has no parameter `$teem`");
+    assert_eq!(unknown.detail().as_deref(), Some(declared));
+    assert_eq!(unknown.hint().as_deref(), Some("did you mean `$team`?"));
     assert_eq!(values(&[("team", "a")]).unwrap().len(), 3);
 }
 
@@ -55,4 +58,40 @@ fn a_file_of_the_folder_stands_in_for_the_program_s_own() {
     assert_eq!(find_in(all.clone(), "queue").unwrap().purpose(), "Ours.");
     assert_eq!(find_in(all, "mine").unwrap().purpose(), "Mine.");
     assert!(queries_with(&folder.path().join("absent")).is_err());
+}
+
+#[test]
+fn a_value_that_is_none_of_the_choices_is_refused() {
+    // Breaks if a slip in a value answers with an empty table, or a bin that SQL takes is refused.
+    let text = "-- How many?\n-- parameters: $by text = 'team' of team|user, \
+        $per text = 'day' of bin|all, $step text of bin\n-- columns: n int64\nSELECT 1\n";
+    let query = NamedQuery::parse("q", text).unwrap();
+    let bins = "hour|6 hours|day|week|month|...";
+    let declared = format!(
+        "$by text = team of team|user, $per text = day of {bins}|all, $step text of {bins}"
+    );
+    assert_eq!(query.declared(), declared);
+    let ask = |given: &[(&str, &str)]| {
+        let given = given.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let span = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
+        super::values(&query, &given.collect(), span, &Calendar::default())
+    };
+    assert!(ask(&[("step", "hour")]).is_ok());
+    assert!(ask(&[("step", "15 minutes"), ("per", "all"), ("by", "user")]).is_ok());
+    let refused = |given: &[(&str, &str)]| ask(given).unwrap_err().to_string();
+    assert_eq!(
+        refused(&[("step", "hour"), ("by", "foo")]),
+        "cannot use `foo` for `$by` of query `q`: must be one of team, user"
+    );
+    assert!(refused(&[("step", "fortnight")]).ends_with("`week`, `month`"));
+    assert!(refused(&[("step", "all")]).contains("unknown bin `all`"));
+    assert!(refused(&[("step", "bin")]).contains("unknown bin `bin`"));
+    assert!(refused(&[("step", "day"), ("per", "bin")]).ends_with("`month`, or `all`"));
+    let parse = |text: &str| {
+        let text = format!("-- How many?\n-- parameters: {text}\nSELECT 1\n");
+        NamedQuery::parse("q", &text).map_err(|error| error.to_string())
+    };
+    assert!(parse("$by text = 'none' of team|user").unwrap_err().contains("must be one of"));
+    assert!(parse("$least int64 = 3 of 3|4").unwrap_err().contains("is no text"));
+    assert!(parse("$of text = 'a of b'").is_ok());
 }
