@@ -53,6 +53,7 @@ pub(crate) struct Moments {
     format: Option<String>,
     twice: u64,
     never: u64,
+    unzoned: u64,
     example: Option<String>,
 }
 
@@ -65,6 +66,7 @@ impl Moments {
             format: None,
             twice: 0,
             never: 0,
+            unzoned: 0,
             example: None,
         }
     }
@@ -108,8 +110,16 @@ impl Moments {
         let (local, offset_s) = civil(text).ok_or_else(|| format!("`{text}` is no time"))?;
         match offset_s {
             Some(offset_s) => Ok(Some(local.and_utc().timestamp_millis() - offset_s * 1000)),
-            None => self.local(local).map(Some),
+            None => {
+                self.unzoned += 1;
+                self.local(local).map(Some)
+            }
         }
+    }
+
+    /// Times so far that told no zone and were read as those of the named one.
+    pub(crate) const fn unzoned(&self) -> u64 {
+        self.unzoned
     }
 
     /// The instant at which the zone's clocks show `local`.

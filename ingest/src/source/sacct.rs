@@ -1,7 +1,7 @@
 //! Slurm's ledger: `sacct --parsable2`, and exports of the accounting database.
 //!
 //! Columns are found by name in the header, or named by [`SacctOptions::columns`]. Times are read
-//! as UTC (ask with `TZ=UTC sacct ...`) unless a zone is given. Job steps are no jobs: they only
+//! as UTC (ask with `TZ=UTC sacct ...`) unless a zone is given, which is told. Job steps are no jobs: they only
 //! fill in what the job's own row lacks. Which attempt a row is, is decided when all is read
 //! (see [`attempt`]), so a call holds its rows in memory: about 0.4 KB each.
 //!
@@ -16,6 +16,7 @@ mod record;
 pub(crate) mod row;
 mod state;
 mod tres;
+mod untold;
 
 use std::collections::HashMap;
 
@@ -100,6 +101,7 @@ pub fn read(
 struct Ledger {
     rows: Vec<JobRow>,
     latest: HashMap<String, usize>,
+    zone_told: bool,
 }
 
 /// What one file held beside job rows.
@@ -133,6 +135,19 @@ impl Ledger {
                 continue;
             }
             self.take_line(input, known, &line, reader, &mut moments, &mut counts, out);
+        }
+        let mut notice =
+            |text: String| out.notice(Notice { file: input.name().to_owned(), line: None, text });
+        if let Some(text) = layout.as_ref().and_then(untold::untold) {
+            notice(text);
+        }
+        if options.zone.is_none() && moments.unzoned() > 0 && !self.zone_told {
+            self.zone_told = true;
+            notice(
+                "times carry no zone and were read as UTC; where sacct ran without `TZ=UTC`, name \
+                 its zone with `--zone`"
+                    .into(),
+            );
         }
         tell(input, &counts, reader, &mut moments, out);
         Ok(())

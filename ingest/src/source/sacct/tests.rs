@@ -104,8 +104,8 @@ fn case_17_steps_fill_in_and_are_counted() {
     assert_eq!((jobs.num_rows(), out.read), (1, 4));
     assert_eq!(numbers(&jobs, "gpus_allocated"), [Some(4.0)]);
     assert_eq!(texts(&jobs, "nodes"), [Some("n1".into())]);
-    assert_eq!(out.notices.len(), 2);
-    assert!(out.notices[0].text.starts_with("3 job steps"));
+    assert_eq!(out.notices.len(), 4);
+    assert!(out.notices[2].text.starts_with("3 job steps"));
 }
 
 #[test]
@@ -144,6 +144,32 @@ fn case_17_what_cannot_be_read_is_kept_aside_with_its_line() {
     assert!(out.rejects[2].reason.contains("ended before it started"));
     assert!(out.rejects[3].reason.contains("no end"));
     assert_eq!(out.read, 5);
+}
+
+#[test]
+fn what_a_ledger_cannot_tell_is_told_once() {
+    // Breaks if queue times of 0 or GPUs of nobody come without a word, or a zone is assumed silently.
+    let told = |text: &str, zone: Option<Tz>| -> Vec<String> {
+        let out = try_import(text, &SacctOptions { zone, ..SacctOptions::default() }).unwrap();
+        out.notices.into_iter().map(|notice| notice.text).collect()
+    };
+    let bare = told("JobID|State|Start|End\n1|COMPLETED|2026-01-01T00:00:00|Unknown\n", None);
+    assert!(
+        bare[0].starts_with("among the columns is no Submit: how long jobs waited is not known")
+    );
+    assert!(bare[0].contains("; no Eligible: ") && !bare[0].contains("no Start"), "{bare:?}");
+    assert!(bare[0].contains("how many GPUs jobs held is not known; ask with `sacct -o JobIDRaw,"));
+    assert!(bare[1].contains("were read as UTC") && bare[1].contains("`--zone`"), "{bare:?}");
+    let whole = "JobID|State|Submit|Eligible|Start|End|ReqTRES\n";
+    let local =
+        format!("{whole}1|PENDING|2026-01-01T00:00:00|Unknown|Unknown|Unknown|gres/gpu=1\n");
+    assert_eq!(told(&local, Some(Tz::Asia__Shanghai)), Vec::<String>::new());
+    assert_eq!(told(&local, None).len(), 1);
+    let zoned = format!("{whole}1|PENDING|1767225600|Unknown|Unknown|Unknown|gres/gpu=1\n");
+    assert_eq!(told(&zoned, None), Vec::<String>::new());
+    // Every column that is asked for is one that is used.
+    let asked = untold::ASKED.replace(',', "|");
+    assert_eq!(untold::untold(&Layout::of_header(&asked, None).unwrap()), None);
 }
 
 #[test]
