@@ -77,10 +77,17 @@ pub fn read(
             out.unread(error)?;
         }
     }
-    match join::join(table, groups)? {
-        Some(rows) => out.rows(table, rows),
-        None => Ok(()),
+    let rows_of = |group: &Vec<RecordBatch>| group.iter().map(RecordBatch::num_rows).sum::<usize>();
+    let parts = groups.iter().filter(|group| rows_of(group) > 0).count();
+    let read: usize = groups.iter().map(rows_of).sum();
+    let Some(rows) = join::join(table, groups)? else { return Ok(()) };
+    if parts > 1 {
+        let (files, joined) = (inputs.len(), rows.num_rows());
+        let text = format!("{read} rows of {files} files were joined into {joined}");
+        let file = format!("{} and {} more", inputs[0].name(), files - 1);
+        out.notice(Notice { file, line: None, text });
     }
+    out.rows(table, rows)
 }
 
 /// The group of files that `input` belongs to.

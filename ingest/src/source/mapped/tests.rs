@@ -286,6 +286,30 @@ fn helios_keeps_every_minute_of_every_team() {
 }
 
 #[test]
+fn rows_that_are_joined_are_told() {
+    // Breaks if fewer rows are kept than were read and nothing says why.
+    let folder = tempfile::tempdir().unwrap();
+    let paths = [("a-util.csv", "0,g,50\n60,g,60\n"), ("b-mem.csv", "0,g,1\n120,g,2\n")];
+    let paths = paths.map(|(name, rows)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("at,uuid,value\n{rows}")).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    let mapping = "[columns]\nsampled_at = { from = \"at\", unit = \"s\" }\ngpu_uuid = \"uuid\"\n\
+        [[files]]\nmatch = \"a*\"\n\
+        columns = { gpu_util_ratio = { from = \"value\", unit = \"percent\" } }\n\
+        [[files]]\nmatch = \"b*\"\n\
+        columns = { mem_used_bytes = { from = \"value\", unit = \"B\" } }\n";
+    let mapping = Mapping::parse("test.toml", mapping).unwrap();
+    let options = MappedOptions { mapping, ..MappedOptions::default() };
+    let mut out = Collected::default();
+    read(&Input::expand(&paths).unwrap(), Table::Samples, &options, &mut out).unwrap();
+    assert_eq!(out.table(Table::Samples).num_rows(), 3);
+    assert_eq!(out.notices[0].text, "4 rows of 2 files were joined into 3");
+    assert!(out.notices[0].file.ends_with("a-util.csv and 1 more"), "{:?}", out.notices);
+}
+
+#[test]
 fn pod_samples_of_two_files_are_joined() {
     // Breaks when the second file's readings are taken for duplicates of the first's. 157,417 and
     // 161,413 readings have 161,415 instants together; sums from a Python reading.
@@ -293,6 +317,7 @@ fn pod_samples_of_two_files_are_joined() {
     let Some(out) = import_shared(path, Table::Samples, "pod-samples.toml") else { return };
     let rows = out.table(Table::Samples);
     assert_eq!((rows.num_rows(), out.read), (161_415, 157_417 + 161_413));
+    assert_eq!(out.notices[0].text, "318830 rows of 2 files were joined into 161415");
     let util: Vec<f64> = numbers(&rows, "gpu_util_ratio").into_iter().flatten().collect();
     assert_eq!(util.len(), 157_417);
     assert!((util.iter().sum::<f64>() * 100.0 - 1_105_882.429_398_35).abs() < 1e-3);
