@@ -9,7 +9,8 @@
 -- sum to the boards. Ordered by energy_kwh, highest first, then name. Energy is the boards' for
 -- the time observed: from the energy counter where there is one (`counter`), else power x period
 -- (`power`); a gap is not filled, coverage_ratio is observed / held. energy_site_kwh is
--- energy_kwh x the site's overhead (PUE); carbon is NULL where the grid's is not configured.
+-- energy_kwh x the site's overhead (PUE), which is 1 unless configured (`energy.pue`); carbon is
+-- NULL where the grid's is not configured.
 WITH held AS (
     SELECT CASE $by WHEN 'team' THEN t.team WHEN 'user' THEN t."user"
             WHEN 'project' THEN t.project WHEN 'workload' THEN t.workload
@@ -74,8 +75,8 @@ every AS (
     WHERE s.observed_s > 1e-6
 )
 SELECT e.held_by, e.energy_j / 3600000 AS energy_kwh,
-    e.energy_j / 3600000 * g.pue AS energy_site_kwh,
-    e.energy_j / 3600000 * g.pue * g.grid_kg_co2e_per_kwh AS carbon_kg,
+    e.energy_j / 3600000 * coalesce(g.pue, 1) AS energy_site_kwh,
+    e.energy_j / 3600000 * coalesce(g.pue, 1) * g.grid_kg_co2e_per_kwh AS carbon_kg,
     e.energy_j / nullif(e.observed_s, 0) AS power_w, e.observed_s / 3600 AS gpu_hours_observed,
     e.held_s / 3600 AS gpu_hours_held,
     nullif(concat_ws(',', CASE WHEN e.counted > 0 THEN 'counter' END,

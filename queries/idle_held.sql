@@ -1,4 +1,4 @@
--- GPU-hours held while idle, by team, user and pool, and what they are worth.
+-- GPU-hours held while idle for ten minutes or more, by team, user and pool, and their worth.
 -- parameters: $from timestamp, $until timestamp, $idle_util_ratio float64 = 0.05,
 --             $sustained_s float64 = 600
 -- columns:    team text, user text, partition text, gpu_hours_held float64 [GPU·h],
@@ -6,10 +6,11 @@
 --             idle_ratio float64 [0-1], coverage_ratio float64 [0-1],
 --             cost_idle float64 [currency], jobs_idle int64
 -- one row per team, user and pool with GPUs held in [$from, $until); ordered by gpu_hours_idle, most
--- first, then team, user and pool. Idle: activity below $idle_util_ratio for $sustained_s seconds or more
--- at a stretch. idle_ratio is idle / observed, coverage_ratio observed / held; both, and the idle
--- hours, are NULL where nothing was observed. cost_idle is NULL where a GPU has no price: the
--- inventory's, else the configured one, by the hour or written off over 730.5 hours a month.
+-- first, then team, user and pool. Idle: activity below $idle_util_ratio for $sustained_s seconds
+-- (ten minutes unless given) or more at a stretch; shorter pauses count as work. idle_ratio is
+-- idle / observed, coverage_ratio observed / held; both, and the idle hours, are NULL where nothing
+-- was observed. cost_idle is NULL where a GPU has no price: the inventory's, else the configured
+-- one, by the hour or written off over 730.5 hours a month.
 WITH idle_power AS (
     SELECT s.gpu_model, min(s.power_w) AS idle_power_w
     FROM samples s
