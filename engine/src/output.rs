@@ -19,6 +19,10 @@ use datafusion::parquet::file::properties::WriterProperties;
 
 use crate::session::Answer;
 
+mod nested;
+
+pub use nested::flat;
+
 /// Folders that one export may make; more is a slip in the choice of columns.
 pub const PARTITIONS_MAX: usize = 10_000;
 
@@ -229,7 +233,7 @@ fn write_file(rows: &RecordBatch, file: &File, form: ExportForm) -> Result<(), E
             writer.write(rows)?;
             writer.close()?;
         }
-        ExportForm::Csv => arrow::csv::Writer::new(file).write(rows)?,
+        ExportForm::Csv => arrow::csv::Writer::new(file).write(&flat(rows)?)?,
     }
     Ok(())
 }
