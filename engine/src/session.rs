@@ -8,6 +8,7 @@ use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, Utc};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
+use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use loadline_ingest::{Store, Table};
@@ -124,7 +125,7 @@ impl Session {
     /// Answers a query in SQL.
     ///
     /// # Errors
-    /// [`EngineError::Sql`].
+    /// [`EngineError::Sql`], also where a session over a store is asked to change anything.
     pub async fn sql(&self, text: &str) -> Result<Answer, EngineError> {
         let answer = async {
             self.follow_span().await?;
@@ -190,7 +191,12 @@ impl Session {
     }
 
     async fn frame(&self, text: &str) -> Result<DataFrame, DataFusionError> {
-        let frame = self.context.sql(text).await?;
+        // A store changes by imports alone; what would write or drop must not look as if it had.
+        let options = SQLOptions::new()
+            .with_allow_ddl(self.writable)
+            .with_allow_dml(self.writable)
+            .with_allow_statements(self.writable);
+        let frame = self.context.sql_with_options(text, options).await?;
         if calls_job_shares(frame.logical_plan())? {
             self.load_holdings().await?;
         }

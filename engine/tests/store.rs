@@ -80,6 +80,24 @@ async fn ask() {
     let error = session.sql("SELECT nothing FROM samples").await.unwrap_err();
     assert_eq!((error.kind(), error.retryable()), (ErrorKind::BadRequest, false));
     assert!(matches!(error, EngineError::Sql { .. }));
+
+    // Nothing is written or dropped, and nobody is told that it was.
+    let out = folder.path().join("out.csv");
+    for text in [
+        "DROP TABLE samples".to_owned(),
+        "CREATE TABLE mine AS SELECT 1".to_owned(),
+        "INSERT INTO samples (gpu_uuid) VALUES ('GPU-b')".to_owned(),
+        format!("COPY (SELECT 1) TO '{}'", out.display()),
+        "SET datafusion.execution.batch_size = 1".to_owned(),
+    ] {
+        let error = session.sql(&text).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BadRequest, "{text}: {error}");
+    }
+    assert!(!out.exists());
+    assert_eq!(number(&session, "SELECT count(*) FROM samples").await, 72);
+    for text in ["EXPLAIN SELECT 1", "SHOW TABLES", "DESCRIBE samples"] {
+        session.sql(text).await.unwrap();
+    }
 }
 
 #[test]
