@@ -111,6 +111,29 @@ async fn rows_that_waited_on_disk_are_the_same_rows() {
 }
 
 #[tokio::test]
+async fn names_that_change_from_batch_to_batch_wait_on_disk() {
+    // Breaks when a spilled file can hold only one dictionary of jobs: no large import gets through.
+    let held = |job: &str, seconds: &[i64]| {
+        let rows = readings("GPU-a", seconds);
+        let jobs: StringArray = seconds.iter().map(|_| Some(job)).collect();
+        let names = rows.schema();
+        let names = names.fields().iter().map(|field| field.name().as_str()).chain(["job_id"]);
+        let jobs: ArrayRef = Arc::new(jobs);
+        RecordBatch::try_from_iter(names.zip(rows.columns().iter().cloned().chain([jobs]))).unwrap()
+    };
+    let (_folder, store) = store();
+    let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
+    import.rows(Table::Samples, held("7", &[0, 30])).unwrap();
+    import.rows(Table::Samples, held("8", &[60, 90])).unwrap();
+    import.waiting.get_mut(&Table::Samples).unwrap().buffer.spill().unwrap();
+    import.rows(Table::Samples, held("9", &[120])).unwrap();
+    import.finish(&store).await.unwrap();
+    let rows = content(&store).await;
+    let jobs = rows.column_by_name("job_id").unwrap().as_string::<i32>();
+    assert_eq!(jobs.iter().flatten().collect::<Vec<_>>(), ["7", "7", "8", "8", "9"]);
+}
+
+#[tokio::test]
 async fn the_loser_of_two_equal_imports_leaves_the_winners_file() {
     let (_folder, store) = store();
     import(&store, vec![readings("GPU-a", &[0, 30])]).await;
