@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use arrow::array::{Array, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{cast, take_record_batch};
 use arrow::datatypes::TimestampMillisecondType;
-use arrow::ipc::reader::FileReader;
-use arrow::ipc::writer::FileWriter;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
 use chrono::{DateTime, NaiveDate};
 
 use crate::error::IngestError;
@@ -70,7 +70,7 @@ impl Buffer {
                 let path = folder.path().join(self.files.to_string());
                 self.files += 1;
                 let file = BufWriter::new(File::create(&path).map_err(unwritable)?);
-                let mut writer = FileWriter::try_new(file, &rows[0].schema())?;
+                let mut writer = StreamWriter::try_new(file, &rows[0].schema())?;
                 for batch in rows {
                     writer.write(batch)?;
                 }
@@ -106,7 +106,7 @@ impl Buffer {
     ) -> Result<(), IngestError> {
         for path in self.spilled.get(&day).into_iter().flatten() {
             let file = BufReader::new(File::open(path).map_err(unwritable)?);
-            for batch in FileReader::try_new(file, None)? {
+            for batch in StreamReader::try_new(file, None)? {
                 each(batch?)?;
             }
         }
