@@ -156,14 +156,14 @@ impl Days<'_> {
             batches.extend(within(series, part, batch)?);
             Ok(())
         })?;
-        Ok(self.merge(&batches, known, before, &series.ranks())?)
+        Ok(self.merge(batches, known, before, &series.ranks())?)
     }
 
     /// Sorts rows by series and instant; of equal ones the first that came stays, and the store's
     /// `known` rows came before all.
     fn merge(
         &self,
-        batches: &[RecordBatch],
+        batches: Vec<RecordBatch>,
         known: usize,
         before: &Tails,
         ranks: &[u32],
@@ -172,8 +172,7 @@ impl Days<'_> {
         let order = order(&numbers(&all), self.instants(&all), ranks);
         let added = order.iter().filter(|row| **row as usize >= known).count();
         let duplicates = all.num_rows() - known - added;
-        let mut rows = take(&all, &order)?;
-        drop(all);
+        let mut rows = take(all, &order)?;
         let (order, stale) = self.set_aside(&mut rows, order, known)?;
         let old = periods(&rows);
         let instants: Vec<i64> = self.instants(&rows).collect();
@@ -283,9 +282,13 @@ fn order(numbers: &UInt32Array, instants: impl Iterator<Item = i64>, ranks: &[u3
     keys.into_iter().map(|key| (key & u128::from(u32::MAX)) as u32).collect()
 }
 
-fn take(all: &RecordBatch, order: &[u32]) -> Result<RecordBatch, ArrowError> {
+/// Rows in another order; each column is let go as soon as the next form of it is there.
+fn take(all: RecordBatch, order: &[u32]) -> Result<RecordBatch, ArrowError> {
     if order.len() == all.num_rows() && order.iter().zip(0..).all(|(row, place)| *row == place) {
-        return Ok(all.clone());
+        return Ok(all);
     }
-    take_record_batch(all, &UInt32Array::from(order.to_vec()))
+    let order = UInt32Array::from(order.to_vec());
+    let (schema, columns, _) = all.into_parts();
+    let columns = columns.into_iter().map(|column| arrow::compute::take(&column, &order, None));
+    RecordBatch::try_new(schema, columns.collect::<Result<_, _>>()?)
 }

@@ -1,6 +1,7 @@
 //! The form in which readings wait: the number of the series for the key, texts as dictionaries,
 //! only columns with a value.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -38,24 +39,26 @@ pub(super) fn narrow(
     nullable(columns)
 }
 
-/// One batch of all, with every column that any of them has.
-pub(super) fn union(table: Table, batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
+/// One batch of all, with every column that any of them has. The columns of `batches` are let go
+/// one by one, so that memory holds the rows once and not twice.
+pub(super) fn union(table: Table, batches: Vec<RecordBatch>) -> Result<RecordBatch, ArrowError> {
     let schema = table.schema();
     let known = schema
         .fields()
         .iter()
         .map(|field| (field.name().as_str(), waiting_type(field.data_type())));
+    let mut batches: Vec<Apart> = batches.into_iter().map(Apart::from).collect();
     let mut columns = Vec::new();
     for (name, kind) in std::iter::once((SERIES, DataType::UInt32)).chain(known) {
-        if batches.iter().all(|batch| batch.column_by_name(name).is_none()) {
+        let parts: Vec<Option<ArrayRef>> =
+            batches.iter_mut().map(|batch| batch.columns.remove(name)).collect();
+        if parts.iter().all(Option::is_none) {
             continue;
         }
-        let parts: Vec<ArrayRef> = batches
-            .iter()
-            .map(|batch| match batch.column_by_name(name) {
-                Some(column) => Arc::clone(column),
-                None => new_null_array(&kind, batch.num_rows()),
-            })
+        let parts: Vec<ArrayRef> = parts
+            .into_iter()
+            .zip(&batches)
+            .map(|(part, batch)| part.unwrap_or_else(|| new_null_array(&kind, batch.rows)))
             .collect();
         let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
         columns.push((name.to_owned(), concat(&parts)?));
@@ -65,6 +68,20 @@ pub(super) fn union(table: Table, batches: &[RecordBatch]) -> Result<RecordBatch
         columns.push((SERIES.into(), none));
     }
     nullable(columns)
+}
+
+/// A batch whose columns can be taken out one by one.
+struct Apart {
+    columns: HashMap<String, ArrayRef>,
+    rows: usize,
+}
+
+impl From<RecordBatch> for Apart {
+    fn from(batch: RecordBatch) -> Self {
+        let (schema, columns, rows) = batch.into_parts();
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        Self { columns: names.zip(columns).collect(), rows }
+    }
 }
 
 fn waiting_type(kind: &DataType) -> DataType {

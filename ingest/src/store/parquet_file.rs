@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{cast, take_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
@@ -40,6 +40,14 @@ pub(crate) struct Content {
     pub(crate) rows: RecordBatch,
     /// Key columns by series, and the series of each row, where they are kept apart.
     pub(crate) series: Option<(RecordBatch, UInt32Array)>,
+}
+
+impl Content {
+    /// Memory that the rows take, of arrays that share some only their own.
+    pub(super) fn bytes(&self) -> usize {
+        let columns = self.rows.columns().iter();
+        columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum()
+    }
 }
 
 /// The part and number of parts that a file's name tells.

@@ -13,8 +13,11 @@ use super::{Cause, Store, TableSnapshot, delta};
 use crate::error::IngestError;
 use crate::schema::Table;
 
-/// Files that are encoded at once, at most: each holds its rows in memory.
+/// Files that are encoded at once, at most.
 const FILES_AT_ONCE: usize = 4;
+
+/// Bytes of rows that are encoded at once, unless one file alone has more.
+const ENCODING_BYTES: usize = 384 << 20;
 
 /// What came of a commit.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,7 +38,9 @@ pub(crate) struct Rewrite<'a> {
     dry: bool,
     removes: Vec<Remove>,
     adds: Vec<Add>,
-    encoding: JoinSet<Result<Add, Cause>>,
+    /// Files under way, each with the bytes of its rows.
+    encoding: JoinSet<Result<(Add, usize), Cause>>,
+    held_bytes: usize,
     written: Arc<Mutex<Vec<Path>>>,
     partitions: usize,
 }
@@ -55,6 +60,7 @@ impl<'a> Rewrite<'a> {
             removes: Vec::new(),
             adds: Vec::new(),
             encoding: JoinSet::new(),
+            held_bytes: 0,
             written: Arc::default(),
             partitions: 0,
         }
@@ -79,17 +85,23 @@ impl<'a> Rewrite<'a> {
             return Ok(());
         }
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        while self.encoding.len() >= cores.min(FILES_AT_ONCE) {
+        let bytes = content.bytes();
+        while self.encoding.len() >= cores.min(FILES_AT_ONCE)
+            || !self.encoding.is_empty() && self.held_bytes + bytes > ENCODING_BYTES
+        {
             self.wait().await?;
         }
+        self.held_bytes += bytes;
         let objects = self.store.log(self.table)?.object_store(None);
-        self.encoding.spawn(write(self.table, objects, Arc::clone(&self.written), content));
+        let write = write(self.table, objects, Arc::clone(&self.written), content);
+        self.encoding.spawn(async move { Ok((write.await?, bytes)) });
         Ok(())
     }
 
     async fn wait(&mut self) -> Result<(), IngestError> {
         let done = match self.encoding.join_next().await {
-            Some(Ok(Ok(add))) => {
+            Some(Ok(Ok((add, bytes)))) => {
+                self.held_bytes -= bytes;
                 self.adds.push(add);
                 Ok(())
             }
