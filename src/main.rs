@@ -6,6 +6,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use loadline::failure::Failure;
 use loadline::{cli::Cli, commands};
+use mimalloc::MiMalloc;
+
+/// Arrays of megabytes come and go on many threads. The C library's allocator keeps what one thread
+/// freed from the others and from the system, so that the program grew to twice what it held.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Planning a question with many views inside each other goes deep.
 const STACK_BYTES: usize = 16 << 20;
