@@ -8,6 +8,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::util::display::FormatOptions;
 use arrow::util::pretty::pretty_format_batches_with_options;
 use loadline_engine::Answer;
+use loadline_engine::output::flat;
 use parquet::arrow::ArrowWriter;
 
 use super::waiting;
@@ -56,9 +57,9 @@ fn write(answer: &Answer, form: OutputFormat, mut to: impl Write + Send) -> Resu
         OutputFormat::Table => writeln!(to, "{}", table(schema, batches)?)?,
         OutputFormat::Csv => {
             let mut writer = arrow::csv::Writer::new(&mut to);
-            writer.write(&RecordBatch::new_empty(schema.clone()))?;
+            writer.write(&flat(&RecordBatch::new_empty(schema.clone()))?)?;
             for batch in batches {
-                writer.write(batch)?;
+                writer.write(&flat(batch)?)?;
             }
         }
         OutputFormat::Json => {

@@ -153,5 +153,8 @@ fn an_export_is_whole_partitioned_and_never_replaces_unasked() {
     ask(&replaced);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), teams);
     ask(&["export", "SELECT team, 1 AS n FROM jobs", "--to", "out/sql", "--format", "csv"]);
+    // The labels of a job are a map, which CSV holds as JSON.
+    ask(&["export", "jobs", "--to", "out/jobs", "--format", "csv"]);
+    assert!(ask(&["sql", "SELECT * FROM jobs", "-f", "csv"]).stdout.lines().count() > 1_000);
     assert!(fleet().folder.join("out/sql").is_dir());
 }
