@@ -11,7 +11,8 @@ time counts.
     python benches/peers/import.py FOLDER --loadline target/release/loadline
 
 FOLDER holds Parquet files, at any depth, whose columns have loadline's names; those that are not
-readings (no `sampled_at`) are left out. Wall time is the median; memory the largest resident set.
+readings (no `sampled_at`) are left out. Wall time and that of all cores are medians, memory is the
+largest resident set.
 """
 
 import argparse
@@ -63,7 +64,7 @@ def readings(folder):
 
 
 def run(command, log):
-    """Runs a command; returns its seconds and the most memory that it held, in bytes."""
+    """Runs a command; returns its seconds, those of all cores, and the most bytes it held."""
     with open(log, "wb") as out:
         begun = time.perf_counter()
         child = os.posix_spawnp(command[0], command, os.environ, file_actions=[
@@ -73,7 +74,7 @@ def run(command, log):
     if status != 0:
         sys.exit(f"{command[0]} failed:\n{pathlib.Path(log).read_text(errors='replace')}")
     unit = 1 if sys.platform == "darwin" else 1024
-    return seconds, used.ru_maxrss * unit
+    return seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * unit
 
 
 def written(target):
@@ -122,15 +123,17 @@ def main():
         "loadline": [given.loadline, "import", "samples", *files, "--store", str(target), *mapping],
     }
     seconds = {side: [] for side in sides}
+    cores = {side: [] for side in sides}
     memory = dict.fromkeys(sides, 0)
     size, seen = {}, {}
     try:
         for turn in range(given.runs + 1):
             for side, command in sides.items():
-                spent, most = run(command, scratch / "log")
+                spent, busy, most = run(command, scratch / "log")
                 memory[side] = max(memory[side], most)
                 if turn > 0:
                     seconds[side].append(spent)
+                    cores[side].append(busy)
                 else:
                     files_written = written(target)
                     seen[side] = figures(files_written)
@@ -141,19 +144,20 @@ def main():
                 sys.exit(f"the results differ: {seen}")
     finally:
         shutil.rmtree(scratch)
-    show(files, seen["loadline"][0], seconds, memory, size)
+    show(files, seen["loadline"][0], seconds, cores, memory, size)
 
 
-def show(files, rows, seconds, memory, size):
+def show(files, rows, seconds, cores, memory, size):
     median = {side: statistics.median(times) for side, times in seconds.items()}
     read = sum(os.path.getsize(path) for path in files)
     print(f"{rows:,} rows, {len(files)} files, {read / 1e6:.0f} MB read; {os.cpu_count()} cores; "
           f"DuckDB {duckdb.__version__}; rows, two sums, first and last instant agree")
-    print(f"{'':18}{'median s':>10}{'fastest':>10}{'slowest':>10}{'rows/s':>12}{'peak MB':>10}"
-          f"{'MB written':>12}")
+    print(f"{'':18}{'median s':>10}{'fastest':>10}{'slowest':>10}{'CPU s':>8}{'rows/s':>12}"
+          f"{'peak MB':>10}{'MB written':>12}")
     for side, times in seconds.items():
         print(f"{side:18}{median[side]:>10.2f}{min(times):>10.2f}{max(times):>10.2f}"
-              f"{rows / median[side]:>12,.0f}{memory[side] / 1e6:>10.0f}{size[side] / 1e6:>12.0f}")
+              f"{statistics.median(cores[side]):>8.2f}{rows / median[side]:>12,.0f}"
+              f"{memory[side] / 1e6:>10.0f}{size[side] / 1e6:>12.0f}")
     for side in seconds:
         if side != "loadline":
             print(f"loadline / {side}: {median['loadline'] / median[side]:.2f}")
