@@ -69,6 +69,12 @@ pub enum ExportError {
         /// Place.
         path: PathBuf,
     },
+    /// What stands at the place was not made by an export.
+    #[error("`{0}` was left as it is: it holds more than an export", .path.display())]
+    NotOurs {
+        /// Place.
+        path: PathBuf,
+    },
     /// A partition column that the answer does not have.
     #[error("cannot partition by `{column}`: the answer has no such column")]
     Column {
@@ -109,6 +115,7 @@ impl ExportError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Exists { .. } => Some("add `--replace` to replace it".into()),
+            Self::NotOurs { .. } => Some("name another folder, or empty it yourself".into()),
             Self::Column { known, .. } => Some(format!("there are: {}", known.join(", "))),
             Self::TooMany { .. } => Some("partition by a day or a month, not an instant".into()),
             _ => None,
@@ -243,6 +250,9 @@ fn place(partial: &Path, to: &Path) -> Result<(), ExportError> {
     if !to.exists() {
         return fs::rename(partial, to).map_err(|error| failed(to, error));
     }
+    if !exported(to) {
+        return Err(ExportError::NotOurs { path: to.to_owned() });
+    }
     let old = beside(to, "old");
     fs::rename(to, &old).map_err(|error| failed(to, error))?;
     if let Err(error) = fs::rename(partial, to) {
@@ -252,6 +262,19 @@ fn place(partial: &Path, to: &Path) -> Result<(), ExportError> {
     }
     let removed = if old.is_dir() { fs::remove_dir_all(&old) } else { fs::remove_file(&old) };
     removed.map_err(|error| failed(&old, error))
+}
+
+/// Whether a folder holds nothing but what an export writes, so that replacing it loses no more.
+fn exported(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    entries.flatten().all(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => name.contains('=') && exported(&entry.path()),
+            Ok(kind) => kind.is_file() && name.starts_with("part-"),
+            Err(_) => false,
+        }
+    })
 }
 
 /// A hidden name in the same folder, so that a rename stays on one disk.
@@ -265,66 +288,4 @@ fn failed(path: &Path, source: io::Error) -> ExportError {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use arrow::array::{ArrayRef, Float64Array, StringArray};
-
-    use super::*;
-
-    fn answer() -> Answer {
-        let team: ArrayRef =
-            Arc::new(StringArray::from(vec![Some("a/b"), None, Some("web"), Some("a/b")]));
-        let hours: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0, 4.0]));
-        let rows = RecordBatch::try_from_iter([("team", team), ("hours", hours)]).unwrap();
-        Answer { schema: rows.schema(), batches: vec![rows] }
-    }
-
-    fn by_team(replace: bool) -> ExportSettings {
-        ExportSettings { form: ExportForm::Csv, partition_by: vec!["team".into()], replace }
-    }
-
-    #[test]
-    fn each_value_has_its_folder_and_all_rows_are_there() {
-        // Breaks if a NULL or a slash in a value loses rows or escapes the folder.
-        let place = tempfile::tempdir().unwrap();
-        let to = place.path().join("out");
-        let made = export(&answer(), &to, &by_team(false)).unwrap();
-        assert_eq!(made, Exported { rows: 4, files: 3 });
-        let read = |folder: &str| fs::read_to_string(to.join(folder).join("part-0.csv")).unwrap();
-        assert_eq!(read("team=a%2Fb"), "hours\n1.0\n4.0\n");
-        assert_eq!(read("team=web"), "hours\n3.0\n");
-        assert_eq!(read("team=__HIVE_DEFAULT_PARTITION__"), "hours\n2.0\n");
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn what_is_there_stays_unless_it_is_to_be_replaced() {
-        // Breaks if an export mixes with an older one or eats it when it fails.
-        let place = tempfile::tempdir().unwrap();
-        let to = place.path().join("out");
-        fs::create_dir(&to).unwrap();
-        fs::write(to.join("kept"), "").unwrap();
-        let refused = export(&answer(), &to, &by_team(false)).unwrap_err();
-        assert!(matches!(refused, ExportError::Exists { .. }));
-        let bad = ExportSettings { partition_by: vec!["user".into()], ..by_team(true) };
-        let refused = export(&answer(), &to, &bad).unwrap_err();
-        assert_eq!(refused.hint().unwrap(), "there are: team, hours");
-        assert!(to.join("kept").exists());
-        export(&answer(), &to, &by_team(true)).unwrap();
-        assert!(!to.join("kept").exists() && to.join("team=web").exists());
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn parquet_reads_back_as_it_was() {
-        use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-        let place = tempfile::tempdir().unwrap();
-        let to = place.path().join("out");
-        export(&answer(), &to, &ExportSettings::default()).unwrap();
-        let file = File::open(to.join("part-0.parquet")).unwrap();
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
-        let read: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
-        assert_eq!(read, answer().batches);
-    }
-}
+mod tests;

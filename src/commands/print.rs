@@ -33,6 +33,13 @@ pub(super) fn answer(answer: &Answer, args: &TableArgs) -> Result<(), Failure> {
     waiting::end();
     match &args.output {
         None => quiet_pipe(write(answer, args.form(), io::stdout())),
+        Some(path) if special(path) => {
+            let file = std::fs::OpenOptions::new().write(true).truncate(true).open(path);
+            let file = file.map_err(|error| {
+                Failure::new(format!("could not write `{}`: {error}", path.display()))
+            })?;
+            write(answer, args.form(), file)
+        }
         Some(path) => {
             let mut file = beside(path).map_err(|error| {
                 Failure::new(format!("could not write `{}`: {error}", path.display()))
@@ -105,10 +112,19 @@ pub(super) fn table(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Strin
 pub(super) fn whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let failed =
         |error: io::Error| Failure::new(format!("could not write `{}`: {error}", path.display()));
+    if special(path) {
+        return std::fs::write(path, bytes).map_err(failed);
+    }
     let mut file = beside(path).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// Whether something stands at `path` that is no file of ours to replace: a device such as
+/// `/dev/null`, a pipe, a link.
+fn special(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| !found.is_file())
 }
 
 /// A file in the folder of `path` that takes its place once it is complete.

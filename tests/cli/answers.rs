@@ -55,6 +55,12 @@ fn sql_answers_in_every_form_and_the_shell_reads_a_pipe() {
         ask(&["sql", text, "--format", form, "--output", &file]);
         assert!(std::fs::read(fleet().folder.join(file)).unwrap().starts_with(magic));
     }
+    // What is no plain file is written to, never replaced: a link stays one, as a device would.
+    std::fs::write(fleet().folder.join("real.csv"), "old").unwrap();
+    std::os::unix::fs::symlink("real.csv", fleet().folder.join("link.csv")).unwrap();
+    ask(&["sql", text, "--format", "csv", "--output", "link.csv"]);
+    assert!(fleet().folder.join("link.csv").is_symlink());
+    assert_eq!(std::fs::read_to_string(fleet().folder.join("real.csv")).unwrap(), "gpus\n16\n");
     let shell = try_ask(&["sql"], "SELECT count(*) AS gpus\nFROM gpus;\n\\d\n\\q\n");
     assert_eq!(shell.code, Some(0), "{}", shell.stderr);
     assert!(shell.stdout.contains("16") && shell.stdout.contains("demand_hourly"));
@@ -153,6 +159,11 @@ fn an_export_is_whole_partitioned_and_never_replaces_unasked() {
     ask(&replaced);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), teams);
     ask(&["export", "SELECT team, 1 AS n FROM jobs", "--to", "out/sql", "--format", "csv"]);
+    std::fs::create_dir_all(fleet().folder.join("mine")).unwrap();
+    std::fs::write(fleet().folder.join("mine/letters.txt"), "dear").unwrap();
+    let refused = try_ask(&words("export gpus --to mine --replace"), "");
+    assert!(refused.stderr.contains("holds more than an export"), "{}", refused.stderr);
+    assert!(fleet().folder.join("mine/letters.txt").exists());
     // The labels of a job are a map, which CSV holds as JSON.
     ask(&["export", "jobs", "--to", "out/jobs", "--format", "csv"]);
     assert!(ask(&["sql", "SELECT * FROM jobs", "-f", "csv"]).stdout.lines().count() > 1_000);

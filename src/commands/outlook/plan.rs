@@ -127,7 +127,9 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
         for week in &rule.weeks {
             print::line(&format!(
                 "          week of {}: {} held, {} GPUs waiting",
-                week.week_started_at.map_or_else(String::new, |at| local_day(&session, at)),
+                week.week_started_at.map_or_else(String::new, |at| {
+                    session.calendar().local_date(at).to_string()
+                }),
                 week.held_ratio.map_or_else(|| "unknown".into(), |r| format!("{:.0} %", r * 100.0)),
                 week.gpus_waiting_mean.map_or_else(|| "unknown".into(), |g| format!("{g:.1}")),
             ))?;
@@ -318,10 +320,6 @@ pub(in crate::commands) async fn expansion(
         rule.weeks.drain(..shown);
     }
     Ok(rules)
-}
-
-fn local_day(session: &Session, at: DateTime<Utc>) -> String {
-    session.calendar().local_date(at).to_string()
 }
 
 /// When the load meets capacity and what to order by when, in words.
