@@ -289,8 +289,9 @@ fn helios_keeps_every_minute_of_every_team() {
 fn rows_that_are_joined_are_told() {
     // Breaks if fewer rows are kept than were read and nothing says why.
     let folder = tempfile::tempdir().unwrap();
-    let paths = [("a-util.csv", "0,g,50\n60,g,60\n"), ("b-mem.csv", "0,g,1\n120,g,2\n")];
-    let paths = paths.map(|(name, rows)| {
+    let paths = [("a-util.csv", ["00", "60"]), ("b-mem.csv", ["00", "20"])];
+    let paths = paths.map(|(name, ends)| {
+        let rows = ends.map(|end| format!("17672256{end},g,1\n")).concat();
         let path = folder.path().join(name);
         std::fs::write(&path, format!("at,uuid,value\n{rows}")).unwrap();
         path.to_str().unwrap().to_owned()
@@ -306,7 +307,7 @@ fn rows_that_are_joined_are_told() {
     read(&Input::expand(&paths).unwrap(), Table::Samples, &options, &mut out).unwrap();
     assert_eq!(out.table(Table::Samples).num_rows(), 3);
     assert_eq!(out.notices[0].text, "4 rows of 2 files were joined into 3");
-    assert!(out.notices[0].file.ends_with("a-util.csv and 1 more"), "{:?}", out.notices);
+    assert!(out.notices[0].file.ends_with("a-util.csv and 1 more"));
 }
 
 #[test]
