@@ -19,7 +19,9 @@ pub use pattern::{Weekly, WeeklyError};
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc, Weekday};
+use chrono::{
+    DateTime, NaiveDate, NaiveDateTime, Offset, SecondsFormat, TimeDelta, TimeZone, Utc, Weekday,
+};
 use chrono_tz::Tz;
 
 /// Time zone, weekly working hours, holidays and make-up days of a site.
@@ -84,6 +86,36 @@ impl Calendar {
     #[must_use]
     pub fn local_date(&self, at: DateTime<Utc>) -> NaiveDate {
         at.with_timezone(&self.zone).date_naive()
+    }
+
+    /// An instant in RFC 3339, as local time with its offset.
+    #[must_use]
+    pub fn told(&self, at: DateTime<Utc>) -> String {
+        at.with_timezone(&self.zone).to_rfc3339_opts(SecondsFormat::AutoSi, true)
+    }
+
+    /// Instants in ms since 1970 at which local weeks begin, Monday by Monday: from the week that
+    /// holds `from` until the first that begins at `until` or later.
+    #[must_use]
+    pub fn week_starts_ms(&self, from: i64, until: i64) -> Vec<i64> {
+        let mut week = LocalBin::at(BinUnit::WEEK, self.zone, from);
+        let mut starts = vec![week.started_at];
+        while week.started_at < until {
+            week = LocalBin::at(BinUnit::WEEK, self.zone, week.ended_at);
+            starts.push(week.started_at);
+        }
+        starts
+    }
+
+    /// The instant in ms since 1970 at which the clock showed the same as at `at`, so many local
+    /// days before.
+    #[must_use]
+    pub fn days_before_ms(&self, at: i64, days: u32) -> i64 {
+        let days = TimeDelta::days(i64::from(days));
+        match to_local(self.zone, at).0.checked_sub_signed(days) {
+            Some(local) => from_local(self.zone, local),
+            None => at - days.num_milliseconds(),
+        }
     }
 
     /// Reads an instant as people write it: RFC 3339, or a local date (its midnight), with a local
@@ -151,10 +183,15 @@ pub fn parse_zone(name: &str) -> Result<Tz, String> {
     })
 }
 
+/// How many seconds the clock of `zone` is ahead of UTC at an instant in ms since 1970.
+#[must_use]
+pub fn offset_s(zone: Tz, at: i64) -> i32 {
+    zone.offset_from_utc_datetime(&naive(at)).fix().local_minus_utc()
+}
+
 /// Wall clock of `zone` at a UTC instant in ms, and the offset in ms.
 pub(crate) fn to_local(zone: Tz, at: i64) -> (NaiveDateTime, i64) {
-    let utc = naive(at);
-    let offset = i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc()) * 1000;
+    let offset = i64::from(offset_s(zone, at)) * 1000;
     (naive(at + offset), offset)
 }
 

@@ -75,28 +75,37 @@ pub enum Reason {
     },
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Reason {
+    /// In words, with days and instants as local time of the offset from UTC, in seconds, that
+    /// `offset_s` gives for an instant in milliseconds.
+    #[must_use]
+    pub fn told(&self, offset_s: impl Fn(i64) -> i32) -> String {
+        let instant = |at_ms: i64| instant(at_ms, offset_s(at_ms));
         match self {
-            Self::TooLittleHistory { have_days, need_days } => write!(
-                f,
+            Self::TooLittleHistory { have_days, need_days } => format!(
                 "{have_days:.1} days of history, {need_days:.0} needed to learn a weekly pattern"
             ),
-            Self::Constant { gpus } => write!(f, "demand was {gpus} GPUs in every step seen"),
-            Self::AllZero => write!(f, "demand was 0 in every step seen"),
+            Self::Constant { gpus } => format!("demand was {gpus} GPUs in every step seen"),
+            Self::AllZero => "demand was 0 in every step seen".to_owned(),
             Self::Gaps { missing, steps } => {
-                write!(f, "{missing} of {steps} steps were not seen and are left out")
+                format!("{missing} of {steps} steps were not seen and are left out")
             }
-            Self::Late { since_ms } => write!(f, "no readings since {}", instant(*since_ms)),
-            Self::LevelShift { at_ms, before_gpus, after_gpus } => write!(
-                f,
+            Self::Late { since_ms } => format!("no readings since {}", instant(*since_ms)),
+            Self::LevelShift { at_ms, before_gpus, after_gpus } => format!(
                 "level shift on {}: from {before_gpus:.1} to {after_gpus:.1} GPUs",
-                day(*at_ms)
+                day(*at_ms, offset_s(*at_ms))
             ),
             Self::NewSeries { first_ms } => {
-                write!(f, "new: first demand at {}", instant(*first_ms))
+                format!("new: first demand at {}", instant(*first_ms))
             }
         }
+    }
+}
+
+/// In words, in UTC.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.told(|_| 0))
     }
 }
 
@@ -194,6 +203,19 @@ mod tests {
     /// A working-day rhythm around a level.
     fn rhythm(hours: usize, level: impl Fn(usize) -> f64) -> Vec<Option<f64>> {
         (0..hours).map(|i| Some(level(i) + f64::from(u8::from(i % 24 > 8)) * 5.0)).collect()
+    }
+
+    #[test]
+    fn days_and_instants_are_told_in_local_time() {
+        // Breaks if a shift at midnight in Shanghai is told of the day before.
+        let at_ms = 1_590_940_800_000; // 2020-05-31T16:00:00Z
+        let shanghai = |_| 8 * 3_600;
+        let shift = Reason::LevelShift { at_ms, before_gpus: 1.0, after_gpus: 9.0 };
+        assert!(shift.told(shanghai).contains("on 2020-06-01: "), "{}", shift.told(shanghai));
+        assert!(shift.to_string().contains("on 2020-05-31: "), "{shift}");
+        let late = Reason::Late { since_ms: at_ms };
+        assert_eq!(late.told(shanghai), "no readings since 2020-06-01T00:00:00+08:00");
+        assert_eq!(late.to_string(), "no readings since 2020-05-31T16:00:00Z");
     }
 
     #[test]

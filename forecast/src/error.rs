@@ -1,6 +1,6 @@
 //! Why a forecast could not be made: one variant per decision the caller can make.
 
-use chrono::DateTime;
+use chrono::{DateTime, FixedOffset, SecondsFormat};
 
 /// How an error is treated at the doors (exit code, status).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub enum ForecastError {
         rule: &'static str,
     },
     /// A series holds a value that is not a number of GPUs.
-    #[error("cannot use series `{series}`: value {value} at {} must be finite and at least 0", instant(*.at_ms))]
+    #[error("cannot use series `{series}`: value {value} at {} must be finite and at least 0", instant(*.at_ms, 0))]
     SeriesValue {
         /// Series.
         series: String,
@@ -158,9 +158,11 @@ impl ForecastError {
     #[must_use]
     pub fn detail(&self) -> Option<String> {
         match self {
-            Self::TooLittleHistory { from_ms, until_ms, why, .. } => {
-                Some(format!("history runs from {} to {}; {why}", day(*from_ms), day(*until_ms)))
-            }
+            Self::TooLittleHistory { from_ms, until_ms, why, .. } => Some(format!(
+                "history runs from {} to {}; {why}",
+                day(*from_ms, 0),
+                day(*until_ms, 0)
+            )),
             _ => None,
         }
     }
@@ -170,7 +172,7 @@ impl ForecastError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::TooLittleHistory { from_ms, need_days, .. } => {
-                let again = day(from_ms + i64::from(*need_days) * 86_400_000);
+                let again = day(from_ms + i64::from(*need_days) * 86_400_000, 0);
                 Some(format!("use `--model seasonal_naive`, or try again from {again}"))
             }
             Self::NoReadings { .. } => Some("look at `loadline query coverage`".to_owned()),
@@ -182,16 +184,21 @@ impl ForecastError {
     }
 }
 
-/// RFC 3339 in UTC, to the second.
-pub(crate) fn instant(at_ms: i64) -> String {
-    DateTime::from_timestamp_millis(at_ms)
-        .map_or_else(|| format!("{at_ms} ms"), |at| at.format("%Y-%m-%dT%H:%M:%SZ").to_string())
+/// RFC 3339 to the second, as local time of an offset from UTC.
+pub(crate) fn instant(at_ms: i64, offset_s: i32) -> String {
+    local(at_ms, offset_s)
+        .map_or_else(|| format!("{at_ms} ms"), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
-/// The UTC date.
-pub(crate) fn day(at_ms: i64) -> String {
-    DateTime::from_timestamp_millis(at_ms)
+/// The local date of an offset from UTC.
+pub(crate) fn day(at_ms: i64, offset_s: i32) -> String {
+    local(at_ms, offset_s)
         .map_or_else(|| format!("{at_ms} ms"), |at| at.format("%Y-%m-%d").to_string())
+}
+
+fn local(at_ms: i64, offset_s: i32) -> Option<DateTime<FixedOffset>> {
+    let offset = FixedOffset::east_opt(offset_s)?;
+    Some(DateTime::from_timestamp_millis(at_ms)?.with_timezone(&offset))
 }
 
 #[cfg(test)]

@@ -2,14 +2,19 @@
 //!
 //! # Why
 //! *Why weekly levels?* Purchases follow the level of weeks, not the peak of an hour: each week
-//! counts with its 90 % quantile of hourly demand. *Why no further than the history is long?* A
+//! counts with its 90 % quantile of hourly demand. *Why are the starts of weeks given?* A week is
+//! one of a calendar, and this crate knows none: a local week has 167 hours in spring. *Why no further than the history is long?* A
 //! trend seen over eight weeks says nothing about the twentieth. *Source:* the trend is linfa's
 //! elastic net on the week number; its spread grows with the distance as in any linear trend.
 
 use crate::elastic_net::{self, Moments};
 use crate::error::ForecastError;
-use crate::quantile::{QuantileForecast, QuantileLevel, of_sorted};
+use crate::quantile::{QuantileForecast, QuantileLevel};
 use crate::series::Series;
+
+mod weeks;
+
+use self::weeks::Weeks;
 
 /// Weeks a plan looks ahead at most.
 pub const PLAN_WEEKS_MAX: usize = 104;
@@ -31,6 +36,10 @@ pub struct PlanSettings {
     pub add_gpus: f64,
     /// What-if: idle-held GPU-hours per week given back.
     pub reclaim_idle_gpu_hours_per_week: f64,
+    /// Instants at which weeks begin, milliseconds UTC, one after the other: from the start of the
+    /// series or before it until the end of the horizon. Without any, weeks are seven days each,
+    /// counted back from the end of the series.
+    pub week_starts_ms: Vec<i64>,
 }
 
 impl Default for PlanSettings {
@@ -42,6 +51,7 @@ impl Default for PlanSettings {
             growth_ratio_per_year: 0.0,
             add_gpus: 0.0,
             reclaim_idle_gpu_hours_per_week: 0.0,
+            week_starts_ms: Vec::new(),
         }
     }
 }
@@ -108,7 +118,7 @@ pub struct Plan {
 /// Plans capacity for one series.
 ///
 /// # Errors
-/// [`ForecastError::TooLittleHistory`] under [`PLAN_WEEKS_MIN`] whole weeks,
+/// [`ForecastError::TooLittleHistory`] under [`PLAN_WEEKS_MIN`] weeks seen for half or more,
 /// [`ForecastError::Setting`] for a setting outside its range.
 pub fn plan(
     series: &Series,
@@ -116,15 +126,16 @@ pub fn plan(
     settings: &PlanSettings,
 ) -> Result<Plan, ForecastError> {
     check(capacity_gpus, settings)?;
-    let past = weekly_levels(series);
+    let weeks = Weeks::of(series, settings)?;
+    let past = weeks.levels(series);
     if past.len() < PLAN_WEEKS_MIN {
         return Err(too_short(series, past.len()));
     }
     let horizon = settings.horizon_weeks.min(past.len());
     let reclaimed_gpus = settings.reclaim_idle_gpu_hours_per_week / 168.0;
     let capacity_gpus = capacity_gpus + settings.add_gpus;
-    let trend = Trend::fit(series, &past)?;
-    let week_ms = 7 * 86_400_000;
+    let starts = weeks.ahead(horizon)?;
+    let trend = Trend::fit(series, &weeks.places(&past))?;
     let mut levels = QuantileLevel::defaults();
     levels.push(settings.level);
     levels.sort_unstable();
@@ -142,9 +153,9 @@ pub fn plan(
     let weeks: Vec<PlanWeek> = fan
         .path(settings.level)
         .into_iter()
-        .enumerate()
-        .map(|(i, demand_gpus)| PlanWeek {
-            week_ms: end_ms + i as i64 * week_ms,
+        .zip(starts)
+        .map(|(demand_gpus, week_ms)| PlanWeek {
+            week_ms: *week_ms,
             demand_gpus,
             headroom_gpus: capacity_gpus - demand_gpus,
         })
@@ -224,26 +235,6 @@ fn too_short(series: &Series, weeks: usize) -> ForecastError {
     }
 }
 
-/// Level of each whole week, counted back from the end: the 90 % quantile of its steps. A week
-/// seen for less than half is left out.
-pub(crate) fn weekly_levels(series: &Series) -> Vec<(i64, f64)> {
-    let week = (604_800 / series.step_s()).max(1) as usize;
-    let skip = series.len() % week;
-    let first = crate::basis::first_demand(series);
-    (0..series.len() / week)
-        .map(|i| skip + i * week)
-        .filter(|start| start + week > first)
-        .filter_map(|start| {
-            let mut seen: Vec<f64> =
-                series.values()[start..start + week].iter().flatten().copied().collect();
-            seen.sort_by(f64::total_cmp);
-            let enough = 2 * seen.len() >= week;
-            let level = of_sorted(&seen, 0.9)?;
-            enough.then_some((series.step_start_ms(start), level))
-        })
-        .collect()
-}
-
 /// A trend of weekly levels with its spread.
 #[derive(Debug)]
 struct Trend {
@@ -254,12 +245,11 @@ struct Trend {
 }
 
 impl Trend {
-    fn fit(series: &Series, past: &[(i64, f64)]) -> Result<Self, ForecastError> {
-        let end = series.end_ms();
-        let week_of = |at: i64| (at - end) as f64 / 604_800_000.0 + 1.0;
+    /// Through levels by week, where the last week before those ahead is week 0.
+    fn fit(series: &Series, past: &[(f64, f64)]) -> Result<Self, ForecastError> {
         let mut moments = Moments::new(1);
-        for (at, level) in past {
-            moments.add(&[1.0, week_of(*at), *level], 1.0);
+        for (week, level) in past {
+            moments.add(&[1.0, *week, *level], 1.0);
         }
         // A penalty of one part in the number of weeks: a trend of few weeks is shrunk to a level.
         let fitted = elastic_net::fit(&moments, 1.0 / past.len() as f64, 0.0).ok_or_else(|| {
@@ -271,7 +261,7 @@ impl Trend {
         })?;
         let n = past.len() as f64;
         let squares: f64 =
-            past.iter().map(|(at, level)| (level - fitted.predict(&[week_of(*at)])).powi(2)).sum();
+            past.iter().map(|(week, level)| (level - fitted.predict(&[*week])).powi(2)).sum();
         let spread = (squares / (n - 2.0).max(1.0)).sqrt();
         Ok(Self { last: fitted.intercept, slope: fitted.slopes[0], spread, weeks: n })
     }

@@ -231,3 +231,23 @@ fn an_instant_reads_as_people_write_it() {
     let wrong = at("April").unwrap_err();
     assert!(wrong.contains("2026-04-01") && wrong.contains("Asia/Shanghai"), "{wrong}");
 }
+
+#[test]
+fn local_weeks_begin_on_monday_and_instants_are_told_with_their_offset() {
+    // Breaks if a week of a site begins on a UTC day, or is always 168 hours long.
+    let berlin = Calendar::new(Tz::Europe__Berlin, Weekly::default());
+    let starts = berlin.week_starts_ms(at("2026-03-25T12:00:00Z"), at("2026-04-05T22:00:00Z"));
+    let told: Vec<String> = starts
+        .iter()
+        .map(|start| berlin.told(DateTime::from_timestamp_millis(*start).unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        ["2026-03-23T00:00:00+01:00", "2026-03-30T00:00:00+02:00", "2026-04-06T00:00:00+02:00"]
+    );
+    // A lead time over the shorter day is counted in days, not hours.
+    let ordered = berlin.days_before_ms(at("2026-04-05T22:00:00Z"), 60);
+    assert_eq!(ordered, at("2026-02-04T23:00:00Z"));
+    let utc = Calendar::default();
+    assert_eq!(utc.told("2026-03-23T00:00:00Z".parse().unwrap()), "2026-03-23T00:00:00Z");
+}

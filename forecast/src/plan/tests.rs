@@ -42,6 +42,45 @@ fn what_ifs_move_the_answer_the_right_way() {
 }
 
 #[test]
+fn weeks_begin_where_the_calendar_says() {
+    // Breaks if a plan tells of weeks that begin on UTC days, or loses hours where a local week
+    // has 167 or 169.
+    const HOUR: i64 = 3_600_000;
+    let week = 168 * HOUR;
+    // Mondays at 16:00 UTC on Sunday; in the third week the clock is put forward.
+    let starts: Vec<i64> =
+        (0..40).map(|i| i * week - 8 * HOUR - if i > 2 { HOUR } else { 0 }).collect();
+    // The level of each of these weeks, hour by hour, until four days into the ninth.
+    let end = starts[8] + 96 * HOUR;
+    let level = |at: i64| 10.0 * starts.partition_point(|start| *start <= at) as f64;
+    let hours = (end - starts[0]) / HOUR;
+    let values = (0..hours).map(|hour| Some(level(starts[0] + hour * HOUR))).collect();
+    let series = Series::new("fleet", starts[0], 3600, values).unwrap();
+    let asked = |end_step: usize| {
+        let settings =
+            PlanSettings { week_starts_ms: starts.clone(), horizon_weeks: 4, ..Default::default() };
+        plan(&series.before(end_step), 200.0, &settings).unwrap()
+    };
+    let told = |plan: &Plan| plan.weeks.iter().map(|week| week.week_ms).collect::<Vec<_>>();
+    let over = asked(series.len());
+    let levels = (0..9).map(|i| (starts[i], 10.0 * (i + 1) as f64));
+    assert_eq!(over.past, levels.collect::<Vec<_>>());
+    assert_eq!(told(&over), starts[9..13]);
+    // A day into the ninth week, that week still lies ahead.
+    let young = asked(series.len() - 72);
+    assert_eq!((young.past.len(), told(&young)), (8, starts[8..12].to_vec()));
+    assert!((over.trend_gpus_per_week - 10.0).abs() < 1.5, "{}", over.trend_gpus_per_week);
+
+    let refused = |week_starts_ms: Vec<i64>| {
+        let settings = PlanSettings { week_starts_ms, ..Default::default() };
+        plan(&series, 200.0, &settings).unwrap_err().to_string()
+    };
+    assert!(refused(vec![7, 7]).contains("each later than the one before it"));
+    assert!(refused(starts[..10].to_vec()).contains("up to the end of the horizon"));
+    assert!(refused(starts[..5].to_vec()).contains("on both sides of the end of the series"));
+}
+
+#[test]
 fn three_weeks_are_too_few_and_settings_are_checked() {
     // Breaks if a trend is drawn through nothing, or NaN slips into a plan.
     let error = plan(&weeks(&[1.0, 2.0, 3.0]), 10.0, &PlanSettings::default()).unwrap_err();
