@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono::{DateTime, Utc};
@@ -186,10 +187,17 @@ fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// A value as the tests write it: instants in RFC 3339, numbers to ten digits, `NULL`, `(empty)`.
+/// A value as the tests write it: instants in RFC 3339 and UTC, whatever the zone that an answer
+/// carries, numbers to ten digits, `NULL`, `(empty)`.
 fn shown(column: &dyn Array, row: usize) -> String {
     if column.is_null(row) {
         return "NULL".into();
+    }
+    if let DataType::Timestamp(unit, Some(zone)) = column.data_type()
+        && zone.as_ref() != "UTC"
+    {
+        let utc = cast(column, &DataType::Timestamp(*unit, Some("UTC".into()))).unwrap();
+        return shown(&utc, row);
     }
     if column.data_type() == &DataType::Float64 {
         let value = column.as_primitive::<Float64Type>().value(row);

@@ -3,7 +3,6 @@
 //! A folder appears whole or not at all: files are written beside it and renamed into place.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,23 +10,20 @@ use std::path::{Path, PathBuf};
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
 use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 
-use crate::session::Answer;
+use crate::answer::Answer;
 
+mod folder;
 mod nested;
 
 pub use nested::flat;
 
 /// Folders that one export may make; more is a slip in the choice of columns.
 pub const PARTITIONS_MAX: usize = 10_000;
-
-/// Folder name of rows whose partition column is NULL, as Hive and Spark write it.
-const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Form of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,8 +40,11 @@ pub enum ExportForm {
 pub struct ExportSettings {
     /// Form of the files.
     pub form: ExportForm,
-    /// Columns whose values become folders `column=value`, outermost first.
+    /// Columns whose values become folders `column=value`, outermost first. A column of instants
+    /// that all begin a local day names its folders by the date.
     pub partition_by: Vec<String>,
+    /// Write each instant as the wall clock of its zone, without the zone.
+    pub local_times: bool,
     /// Replace a folder that is there; without it, that is refused.
     pub replace: bool,
 }
@@ -135,8 +134,15 @@ pub fn export(
     if to.exists() && !settings.replace {
         return Err(ExportError::Exists { path: to.to_owned() });
     }
-    let rows = concat_batches(&answer.schema, &answer.batches)?;
-    let parts = partitions(&rows, &settings.partition_by)?;
+    let zoned = concat_batches(&answer.schema, &answer.batches)?;
+    let rows = match settings.local_times {
+        true => {
+            let wall = answer.on_wall_clock()?;
+            concat_batches(&wall.schema, &wall.batches)?
+        }
+        false => zoned.clone(),
+    };
+    let parts = partitions(&rows, &zoned, &settings.partition_by)?;
     let partial = beside(to, "partial");
     let written = write_all(&parts, &partial, settings.form).and_then(|()| place(&partial, to));
     if let Err(error) = written {
@@ -150,6 +156,7 @@ pub fn export(
 /// Rows by the folder they go to, without the columns that the folder's name tells.
 fn partitions(
     rows: &RecordBatch,
+    zoned: &RecordBatch,
     by: &[String],
 ) -> Result<BTreeMap<PathBuf, RecordBatch>, ExportError> {
     let schema = rows.schema();
@@ -165,28 +172,7 @@ fn partitions(
     if kept.is_empty() {
         return Err(ExportError::NothingLeft);
     }
-    let options = FormatOptions::default();
-    let shown: Vec<ArrayFormatter<'_>> = columns
-        .iter()
-        .map(|column| ArrayFormatter::try_new(rows.column(*column), &options))
-        .collect::<Result<_, _>>()?;
-    let mut folders: BTreeMap<PathBuf, Vec<u32>> = BTreeMap::new();
-    if columns.is_empty() {
-        folders.insert(PathBuf::new(), Vec::new());
-    }
-    for row in 0..rows.num_rows() {
-        let mut folder = PathBuf::new();
-        for ((name, column), shown) in by.iter().zip(&columns).zip(&shown) {
-            let value = if rows.column(*column).is_null(row) {
-                NULL_PARTITION.to_owned()
-            } else {
-                escaped(&shown.value(row).to_string())
-            };
-            folder.push(format!("{name}={value}"));
-        }
-        let row = u32::try_from(row).expect("an answer in memory has fewer than 2^32 rows");
-        folders.entry(folder).or_default().push(row);
-    }
+    let folders = folder::folders(rows, zoned, &columns)?;
     if folders.len() > PARTITIONS_MAX {
         return Err(ExportError::TooMany { folders: folders.len() });
     }
@@ -195,20 +181,6 @@ fn partitions(
         Ok((folder, take_record_batch(&without, &UInt32Array::from(rows))?))
     };
     folders.into_iter().map(part).collect()
-}
-
-/// Letters, digits and what is harmless in a file name as they are, the rest as `%XX`.
-fn escaped(text: &str) -> String {
-    let mut name = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b' ' => {
-                name.push(char::from(byte));
-            }
-            other => write!(name, "%{other:02X}").expect("a string takes any text"),
-        }
-    }
-    name
 }
 
 fn write_all(

@@ -3,8 +3,6 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use chrono::{DateTime, Utc};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
@@ -13,6 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use loadline_ingest::{Store, Table};
 
+use crate::answer::Answer;
 use crate::calendar::Calendar;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
@@ -20,15 +19,6 @@ use crate::function::shares::{self, HoldingIndex, SharedHoldings};
 use crate::query::{NamedQuery, Params};
 use crate::span::{self, Days};
 use crate::{function, query, setting, table, view};
-
-/// Rows of an answer and their columns.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    /// Columns, also where there are no rows.
-    pub schema: SchemaRef,
-    /// Rows.
-    pub batches: Vec<RecordBatch>,
-}
 
 /// A place to ask. What it sees is the store as of its opening.
 #[derive(Clone)]
@@ -122,7 +112,7 @@ impl Session {
         (DateTime::from_timestamp_millis(started).unwrap_or(self.as_of), self.as_of)
     }
 
-    /// Answers a query in SQL.
+    /// Answers a query in SQL, with instants in UTC.
     ///
     /// # Errors
     /// [`EngineError::Sql`], also where a session over a store is asked to change anything.
@@ -134,7 +124,7 @@ impl Session {
         answer.await.map_err(|error| EngineError::sql("the query", error))
     }
 
-    /// Answers a named question.
+    /// Answers a named question, with instants in the zone of the calendar.
     ///
     /// # Errors
     /// A parameter that is missing or wrong, or [`EngineError::Sql`].
@@ -144,12 +134,13 @@ impl Session {
         let values = query::values(query, given, self.span(), &self.calendar)?;
         let answer = async {
             let text = query::bind(query.sql(), &values)?;
-            collect(self.frame(&text).await?).await
+            self.local(collect(self.frame(&text).await?).await?)
         };
         answer.await.map_err(failed)
     }
 
-    /// Asks `text` of the answer of a named question, which it sees as the table `answer`.
+    /// Asks `text` of the answer of a named question, which it sees as the table `answer` with
+    /// instants in UTC; those of its own answer are in the zone of the calendar.
     ///
     /// # Errors
     /// A parameter that is missing or wrong, or [`EngineError::Sql`].
@@ -164,7 +155,8 @@ impl Session {
         let values = query::values(query, given, self.span(), &self.calendar)?;
         let answer = async {
             let bound = query::bind(query.sql(), &values)?;
-            collect(self.frame(&format!("WITH answer AS (\n{bound}\n)\n{text}")).await?).await
+            let text = format!("WITH answer AS (\n{bound}\n)\n{text}");
+            self.local(collect(self.frame(&text).await?).await?)
         };
         answer.await.map_err(failed)
     }
@@ -201,6 +193,10 @@ impl Session {
             self.load_holdings().await?;
         }
         Ok(frame)
+    }
+
+    fn local(&self, answer: Answer) -> Result<Answer, DataFusionError> {
+        Ok(answer.in_zone(self.calendar.zone())?)
     }
 
     /// Tables that take `INSERT` begin where their rows do by now.

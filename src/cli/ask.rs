@@ -89,7 +89,7 @@ pub enum ExportFormat {
 /// Options of `export`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  loadline export usage_daily --to bi/usage --partition-by day_started_at\n  loadline export gpu_hours --param per=day --to bi/gpu-hours --replace\n  loadline export \"SELECT * FROM coverage_daily\" --to bi/coverage --format csv"
+    after_help = "Instants are written with the zone of loadline.toml, as local time with its offset; --local-times\nleaves zone and offset out.\n\nExamples:\n  loadline export usage_daily --to bi/usage --partition-by day_started_at\n  loadline export gpu_hours --param per=day --to bi/gpu-hours --replace --local-times\n  loadline export \"SELECT * FROM coverage_daily\" --to bi/coverage --format csv"
 )]
 pub struct ExportArgs {
     /// Name of a question, a view or a table, or a query in SQL.
@@ -100,9 +100,15 @@ pub struct ExportArgs {
     /// Form of the files.
     #[arg(long, short, value_enum, default_value_t)]
     pub format: ExportFormat,
-    /// Columns whose values become folders `column=value`, outermost first.
+    /// Columns whose values become folders `column=value`, outermost first. A column of local days
+    /// names them by the date.
     #[arg(long, value_delimiter = ',', value_name = "COLUMN")]
     pub partition_by: Vec<String>,
+    /// Write instants as the wall clock of the calendar's zone, without a zone: for programs that
+    /// ignore zones and would show the day before. The hour that the clock shows twice in autumn is
+    /// then the same twice; leave it out where instants must stay apart.
+    #[arg(long)]
+    pub local_times: bool,
     /// Value of a parameter of the question.
     #[arg(long = "param", short, value_name = "NAME=VALUE")]
     pub params: Vec<String>,

@@ -31,12 +31,15 @@ pub(super) async fn run(context: &Context, args: &ExportArgs) -> Result<(), Fail
     } else {
         session.sql(&args.what).await?
     };
+    // A view or a table is told on the same clock as a question.
+    let answer = answer.in_zone(session.calendar().zone())?;
     let settings = ExportSettings {
         form: match args.format {
             ExportFormat::Parquet => ExportForm::Parquet,
             ExportFormat::Csv => ExportForm::Csv,
         },
         partition_by: args.partition_by.clone(),
+        local_times: args.local_times,
         replace: args.replace,
     };
     let made = output::export(&answer, &args.to, &settings)?;

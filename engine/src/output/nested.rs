@@ -87,8 +87,8 @@ mod tests {
     use arrow::array::{Float64Builder, Int64Array, ListBuilder, MapBuilder, StringBuilder};
 
     use super::*;
+    use crate::answer::Answer;
     use crate::output::{ExportForm, ExportSettings, export};
-    use crate::session::Answer;
 
     #[test]
     fn nested_values_are_json_in_csv() {

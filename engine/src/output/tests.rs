@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, StringArray};
+use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMillisecondArray};
+use chrono_tz::Tz;
 
 use super::*;
 
@@ -13,7 +14,8 @@ fn answer() -> Answer {
 }
 
 fn by_team(replace: bool) -> ExportSettings {
-    ExportSettings { form: ExportForm::Csv, partition_by: vec!["team".into()], replace }
+    let partition_by = vec!["team".into()];
+    ExportSettings { form: ExportForm::Csv, partition_by, replace, ..ExportSettings::default() }
 }
 
 #[test]
@@ -64,4 +66,79 @@ fn parquet_reads_back_as_it_was() {
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
     let read: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
     assert_eq!(read, answer().batches);
+}
+
+/// Instants with a number each, in the zone of Shanghai.
+fn instants(texts: &[Option<&str>], zone: Tz) -> Answer {
+    let at = |text: &str| text.parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    let column = texts.iter().map(|text| text.map(|text| at(text).timestamp_millis()));
+    let column: TimestampMillisecondArray = column.collect();
+    let hours: Float64Array = (0..texts.len()).map(|row| Some(row as f64)).collect();
+    let rows = RecordBatch::try_from_iter([
+        ("started_at", Arc::new(column.with_timezone("UTC")) as ArrayRef),
+        ("hours", Arc::new(hours)),
+    ]);
+    let rows = rows.unwrap();
+    Answer { schema: rows.schema(), batches: vec![rows] }.in_zone(zone).unwrap()
+}
+
+fn folders_of(answer: &Answer, local_times: bool) -> Vec<String> {
+    let place = tempfile::tempdir().unwrap();
+    let to = place.path().join("out");
+    let partition_by = vec!["started_at".into()];
+    let settings = ExportSettings { partition_by, local_times, ..ExportSettings::default() };
+    export(answer, &to, &settings).unwrap();
+    let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+    let mut names: Vec<String> = fs::read_dir(&to).unwrap().map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn folders_of_local_days_are_named_by_the_date() {
+    // Breaks if the local day of 14 July is found under the afternoon of 13 July, UTC.
+    let days = [Some("2026-07-13T16:00:00Z"), Some("2026-07-14T16:00:00Z")];
+    let shanghai = instants(&days, Tz::Asia__Shanghai);
+    let dates = ["started_at=2026-07-14", "started_at=2026-07-15"];
+    assert_eq!(folders_of(&shanghai, false), dates);
+    assert_eq!(folders_of(&shanghai, true), dates);
+    // An instant that begins no day, in any row, and all are named by local time with offset.
+    let mixed = [days[0], Some("2026-07-14T01:00:00Z"), None];
+    let mixed = instants(&mixed, Tz::Asia__Shanghai);
+    let null = "started_at=__HIVE_DEFAULT_PARTITION__";
+    assert_eq!(
+        folders_of(&mixed, false),
+        [
+            "started_at=2026-07-14T00%3A00%3A00%2B08%3A00",
+            "started_at=2026-07-14T09%3A00%3A00%2B08%3A00",
+            null
+        ]
+    );
+    assert_eq!(
+        folders_of(&mixed, true),
+        ["started_at=2026-07-14T00%3A00%3A00", "started_at=2026-07-14T09%3A00%3A00", null]
+    );
+    // On 8 September 2024 the clock of Santiago jumps from midnight to one o'clock: the day begins
+    // there.
+    let skipped = [Some("2024-09-07T04:00:00Z"), Some("2024-09-08T04:00:00Z")];
+    let skipped = instants(&skipped, Tz::America__Santiago);
+    assert_eq!(folders_of(&skipped, true), ["started_at=2024-09-07", "started_at=2024-09-08"]);
+    let utc = instants(&[Some("2026-07-14T00:00:00Z"), None], Tz::UTC);
+    assert_eq!(folders_of(&utc, false), ["started_at=2026-07-14", null]);
+}
+
+#[test]
+fn local_times_are_written_without_zone() {
+    // Breaks if a program that ignores zones is given UTC, and shows the day before.
+    let place = tempfile::tempdir().unwrap();
+    let days = instants(&[Some("2026-07-13T16:00:00Z"), None], Tz::Asia__Shanghai);
+    let written = |name: &str, local_times: bool| {
+        let to = place.path().join(name);
+        let settings =
+            ExportSettings { form: ExportForm::Csv, local_times, ..ExportSettings::default() };
+        export(&days, &to, &settings).unwrap();
+        fs::read_to_string(to.join("part-0.csv")).unwrap()
+    };
+    assert_eq!(written("wall", true), "started_at,hours\n2026-07-14T00:00:00,0.0\n,1.0\n");
+    assert_eq!(written("zoned", false), "started_at,hours\n2026-07-14T00:00:00+08:00,0.0\n,1.0\n");
 }
