@@ -185,6 +185,20 @@ pub(crate) fn plausible(at: i64) -> bool {
     (946_684_800_000..4_102_444_800_000).contains(&at)
 }
 
+/// Longest that a job may have run: a later end is a slip or a placeholder.
+const RUN_YEARS_MAX: i64 = 5;
+
+/// Why a job cannot have run from `started_at` to `ended_at`, both in ms since 1970.
+pub(crate) fn check_run(started_at: i64, ended_at: i64) -> Result<(), String> {
+    if ended_at < started_at {
+        return Err("it ended before it started".to_owned());
+    }
+    if ended_at - started_at > RUN_YEARS_MAX * 366 * 86_400_000 {
+        return Err(format!("it ended more than {RUN_YEARS_MAX} years after it started"));
+    }
+    Ok(())
+}
+
 /// Words for a time that is not known.
 fn unknown(text: &str) -> bool {
     matches!(

@@ -15,7 +15,7 @@ use super::unit::factor;
 use crate::batch::Output;
 use crate::error::IngestError;
 use crate::schema::Table;
-use crate::source::instant::{Ambiguous, Moments, YEARS, plausible};
+use crate::source::instant::{Ambiguous, Moments, YEARS, check_run, plausible};
 use crate::source::sacct::row::labels;
 use crate::source::sacct::upper_state;
 
@@ -171,8 +171,9 @@ impl Plan {
         let starts = starts.as_primitive::<TimestampMillisecondType>();
         let ends = ends.as_primitive::<TimestampMillisecondType>();
         for (row, (start, end)) in starts.iter().zip(ends.iter()).enumerate() {
-            if matches!((start, end), (Some(start), Some(end)) if end < start) {
-                made.faults.entry(row).or_insert_with(|| "it ended before it started".into());
+            let (Some(start), Some(end)) = (start, end) else { continue };
+            if let Err(reason) = check_run(start, end) {
+                made.faults.entry(row).or_insert(reason);
             }
         }
     }

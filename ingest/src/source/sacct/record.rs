@@ -10,7 +10,7 @@ use super::nodelist::nodes;
 use super::row::{JobRow, Texts};
 use super::state::{base_state, exit_code, unfinished, wait_status};
 use super::tres::{Gpus, command_gpus, gres_gpus, tres_gpus};
-use crate::source::instant::Moments;
+use crate::source::instant::{Moments, check_run};
 use crate::workload::JobFacts;
 
 /// Label of each column that is kept as one.
@@ -171,9 +171,7 @@ impl<'o> Reader<'o> {
             row.ended_at = Some(started_at.saturating_add(millis(held_s.unwrap_or(0.0))));
         }
         let Some(ended_at) = row.ended_at else { return Ok(()) };
-        if ended_at < started_at {
-            return Err("the job ended before it started".into());
-        }
+        check_run(started_at, ended_at)?;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds lie below 2^53")]
         let held_s = (ended_at - started_at) as f64 / 1000.0;
         if row.suspended_s.is_none() && suspended_s.is_none() {

@@ -134,16 +134,18 @@ fn case_17_what_cannot_be_read_is_kept_aside_with_its_line() {
         "JobID|State|Start|End|AllocTRES\r\n{good}slurm: error\n\
          2|COMPLETED|noon|2026-01-01T01:00:00|\n\
          3|COMPLETED|2026-01-01T02:00:00|2026-01-01T01:00:00|gres/gpu=1\n\
-         JobID|State|Start|End|AllocTRES\n4|COMPL"
+         JobID|State|Start|End|AllocTRES\n\
+         5|COMPLETED|2026-01-01T02:00:00|2031-01-07T02:00:00|gres/gpu=1\n4|COMPL"
     );
     let out = import(&text);
     assert_eq!(out.table(Table::Jobs).num_rows(), 1);
     let lines: Vec<_> = out.rejects.iter().map(|r| r.line.unwrap()).collect();
-    assert_eq!(lines, [3, 4, 5, 7]);
+    assert_eq!(lines, [3, 4, 5, 7, 8]);
     assert!(out.rejects[1].reason.contains("`noon`"));
     assert!(out.rejects[2].reason.contains("ended before it started"));
-    assert!(out.rejects[3].reason.contains("no end"));
-    assert_eq!(out.read, 5);
+    assert!(out.rejects[3].reason.contains("more than 5 years after it started"));
+    assert!(out.rejects[4].reason.contains("no end"));
+    assert_eq!(out.read, 6);
 }
 
 #[test]
