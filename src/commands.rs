@@ -13,12 +13,13 @@ mod shell;
 mod waiting;
 
 use chrono::{DateTime, Utc};
-use loadline_engine::{NamedQuery, Session, query};
+use loadline_engine::{NamedQuery, Outlier, Session, query};
 use loadline_ingest::Store;
 
 use crate::cli::{Cli, Command};
 use crate::config::{self, Config};
 use crate::failure::Failure;
+use crate::report::plural;
 
 /// Carries out a command.
 ///
@@ -80,7 +81,11 @@ impl Context {
     async fn session(&self) -> Result<Session, Failure> {
         let config = self.config()?;
         let now = self.now.as_deref().map(|text| instant("--now", text, &config)).transpose()?;
-        self.session_at(now).await
+        let session = self.session_at(now).await?;
+        for outlier in session.outliers() {
+            print::aside(&told(outlier, &session));
+        }
+        Ok(session)
     }
 
     /// The same, with `now` for the instant that counts as now.
@@ -102,6 +107,27 @@ impl Context {
             None => query::queries()?,
         })
     }
+}
+
+/// That some rows stand too far from all others to count, and the way out.
+fn told(outlier: &Outlier, session: &Session) -> String {
+    let calendar = session.calendar();
+    let Outlier { table, rows, first_at, last_at, early } = outlier;
+    let (first_at, last_at) = (calendar.told(*first_at), calendar.told(*last_at));
+    let when = match first_at == last_at {
+        true => format!("at {first_at}"),
+        false => format!("from {first_at} to {last_at}"),
+    };
+    let rows = plural(*rows, "row");
+    let (started_at, now) = session.span();
+    let (side, stays, or) = match early {
+        true => ("before", format!("the store begins at {}", calendar.told(started_at)), ""),
+        false => ("after", format!("now is {}", calendar.told(now)), "set --now, or "),
+    };
+    format!(
+        "warning: {rows} of table `{table}` {when}: more than a year {side} everything else, so \
+         taken for an error; {stays} ({or}correct the file and import it again)"
+    )
 }
 
 /// The instant that an option names.
@@ -127,8 +153,13 @@ fn period(
     let from = from.map_or(Ok(span.0), |text| instant("--from", text, config))?;
     let until = to.map_or(Ok(span.1), |text| instant("--to", text, config))?;
     if from >= until {
-        return Err(Failure::usage(format!("the period from {from} to {until} is empty"))
-            .detail(format!("the store holds {} to {}", span.0, span.1)));
+        let told = |at| config.calendar.told(at);
+        return Err(Failure::usage(format!(
+            "the period from {} to {} is empty",
+            told(from),
+            told(until)
+        ))
+        .detail(format!("the store holds {} to {}", told(span.0), told(span.1))));
     }
     Ok((from, until))
 }

@@ -7,7 +7,7 @@
 //! `view.rs` (`queries/views/`) → `query.rs` (named questions) → `output.rs` (folders of files).
 //!
 //! What holds everywhere: nothing reads the clock, `as_of()` is the latest instant of the store or
-//! the one that was given; instants are UTC in SQL and carry the calendar's zone in the
+//! the one that was given (`span.rs`); instants are UTC in SQL and carry the calendar's zone in the
 //! answer of a named question (`answer.rs`); elapsed time is counted in UTC and only bins are local; what was not
 //! measured is NULL; parts sum to the whole.
 //!
@@ -33,3 +33,4 @@ pub use config::EngineConfig;
 pub use error::{EngineError, ErrorKind};
 pub use query::{NamedQuery, Params};
 pub use session::Session;
+pub use span::Outlier;

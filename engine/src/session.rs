@@ -17,7 +17,7 @@ use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::function::shares::{self, HoldingIndex, SharedHoldings};
 use crate::query::{NamedQuery, Params};
-use crate::span::{self, Days};
+use crate::span::{self, Days, Outlier};
 use crate::{function, query, setting, table, view};
 
 /// A place to ask. What it sees is the store as of its opening.
@@ -26,6 +26,7 @@ pub struct Session {
     context: SessionContext,
     as_of: DateTime<Utc>,
     started: Arc<AtomicI64>,
+    outliers: Arc<[Outlier]>,
     holdings: SharedHoldings,
     calendar: Calendar,
     writable: bool,
@@ -38,7 +39,8 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Opens `store`. `as_of` is what counts as now; the latest instant in the store without it.
+    /// Opens `store`. `as_of` is what counts as now; without it, the latest instant in the store
+    /// that is no outlier.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -52,7 +54,7 @@ impl Session {
         for table in Table::ALL {
             match store.snapshot(table).await? {
                 Some(snapshot) => {
-                    days.extend(table::days(&snapshot).map(|days| (table.name(), days)));
+                    days.insert(table.name(), table::days(&snapshot));
                     table::register_stored(&context, &snapshot)
                 }
                 None => table::register_empty(&context, table),
@@ -86,8 +88,13 @@ impl Session {
     ) -> Result<Self, EngineError> {
         let found = span::span(&context, stored, &config.calendar).await;
         let found = found.map_err(|error| EngineError::sql("the store's span", error))?;
-        let as_of = as_of.or(found.map(|(_, last)| last)).unwrap_or(DateTime::UNIX_EPOCH);
-        let first = found.map_or(as_of, |(first, _)| first).min(as_of);
+        let given = as_of.is_some();
+        let last = found.as_ref().map(|span| span.last);
+        let as_of = as_of.or(last).unwrap_or(DateTime::UNIX_EPOCH);
+        let first = found.as_ref().map_or(as_of, |span| span.first).min(as_of);
+        // What lies after a now that was given is the future, not an error.
+        let outliers = found.into_iter().flat_map(|span| span.outliers);
+        let outliers: Arc<[Outlier]> = outliers.filter(|one| one.early || !given).collect();
         let started = Arc::new(AtomicI64::new(first.timestamp_millis()));
         let holdings = SharedHoldings::default();
         setting::register(&context, config)
@@ -96,7 +103,7 @@ impl Session {
         function::register(&context, config, instants, Arc::clone(&holdings));
         view::register(&context).await?;
         let (calendar, writable) = (config.calendar.clone(), stored.is_none());
-        Ok(Self { context, as_of, started, holdings, calendar, writable })
+        Ok(Self { context, as_of, started, outliers, holdings, calendar, writable })
     }
 
     /// What counts as now.
@@ -105,11 +112,17 @@ impl Session {
         self.as_of
     }
 
-    /// Earliest instant in the store, and now.
+    /// Earliest instant in the store that is no outlier, and now.
     #[must_use]
     pub fn span(&self) -> (DateTime<Utc>, DateTime<Utc>) {
         let started = self.started.load(Ordering::Relaxed);
         (DateTime::from_timestamp_millis(started).unwrap_or(self.as_of), self.as_of)
+    }
+
+    /// Rows so far from all others that the span leaves them out, as of the opening.
+    #[must_use]
+    pub fn outliers(&self) -> &[Outlier] {
+        &self.outliers
     }
 
     /// Answers a query in SQL, with instants in UTC.
@@ -203,7 +216,7 @@ impl Session {
     async fn follow_span(&self) -> Result<(), DataFusionError> {
         if self.writable {
             let found = span::span(&self.context, None, &self.calendar).await?;
-            let first = found.map_or(self.as_of, |(first, _)| first).min(self.as_of);
+            let first = found.map_or(self.as_of, |span| span.first).min(self.as_of);
             self.started.store(first.timestamp_millis(), Ordering::Relaxed);
         }
         Ok(())

@@ -5,6 +5,7 @@
 //! Listing opens every file to learn its statistics, and Delta's provider takes longer to plan a
 //! day's question than to answer it. The log already names the files and their days.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -45,10 +46,17 @@ pub(crate) fn register_stored(context: &SessionContext, snapshot: &TableSnapshot
     context.register_table(snapshot.table.name(), Arc::new(stored)).map(drop)
 }
 
-/// First and last day of a partitioned table's files.
-pub(crate) fn days(snapshot: &TableSnapshot) -> Option<(NaiveDate, NaiveDate)> {
-    let days = || snapshot.files.iter().filter_map(|file| file.date);
-    Some((days().min()?, days().max()?))
+/// Rows of each day of a table that is kept by day. A file that does not tell its rows counts as
+/// very many.
+pub(crate) fn days(snapshot: &TableSnapshot) -> BTreeMap<NaiveDate, u64> {
+    let mut days: BTreeMap<NaiveDate, u64> = BTreeMap::new();
+    for file in &snapshot.files {
+        if let Some(date) = file.date {
+            let rows = days.entry(date).or_default();
+            *rows = rows.saturating_add(file.rows.unwrap_or(u64::MAX));
+        }
+    }
+    days
 }
 
 /// One file, and the day that all of its rows are in.

@@ -8,3 +8,4 @@ mod fleet;
 mod imports;
 mod refusals;
 mod reports;
+mod strays;
