@@ -4,13 +4,27 @@
 //! [`HOLD_INTERVALS`] sampling intervals: a longer stretch is a gap, and stays one. The first
 //! reading of a series stands for one interval. The interval is the one given, else the median
 //! spacing of the series on that day, else [`INTERVAL_S`].
+//!
+//! A count stands for the time from its instant on: until the next one where that is due, within
+//! [`DUE_INTERVALS`], else for one interval. One that is lost is a gap, and no other stands for it.
 
 use std::collections::HashMap;
 
 /// A reading holds for no more than this many sampling intervals.
 pub const HOLD_INTERVALS: f64 = 3.0;
+/// A count is followed by the next within this many intervals; else the next was lost.
+pub const DUE_INTERVALS: f64 = 1.5;
 /// Sampling interval of a series of which nothing else tells it, in seconds.
 pub const INTERVAL_S: f64 = 30.0;
+
+/// On which side of its instant a row stands for time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stands {
+    /// A reading: it tells what was since the one before.
+    Before,
+    /// A count: it tells what is from then on.
+    After,
+}
 
 /// A stretch in which a series has no reading.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +49,7 @@ pub(crate) fn integrate(
     instants: &[i64],
     before: &HashMap<u32, i64>,
     interval_s: Option<f64>,
+    stands: Stands,
 ) -> (Vec<f64>, Vec<Gap>) {
     let mut periods = Vec::with_capacity(series.len());
     let mut gaps = Vec::new();
@@ -46,16 +61,25 @@ pub(crate) fn integrate(
             let since = previous.map(|at| seconds(instants[0] - at));
             since.filter(|s| *s > 0.0 && *s <= INTERVAL_S * 10.0).unwrap_or(INTERVAL_S)
         });
-        let hold = interval * HOLD_INTERVALS;
+        let (hold, covered) = match stands {
+            Stands::Before => (interval * HOLD_INTERVALS, interval * HOLD_INTERVALS),
+            Stands::After => (interval * DUE_INTERVALS, interval),
+        };
         let mut last = previous;
-        for at in instants {
+        for (place, at) in instants.iter().enumerate() {
             let since = last.map(|last| seconds(at - last)).filter(|s| *s > 0.0);
-            if let (Some(after_ms), Some(missing_s)) = (last, since.map(|s| s - hold))
-                && missing_s > 0.0
+            if let (Some(after_ms), Some(since)) = (last, since)
+                && since > hold
             {
+                let missing_s = since - covered;
                 gaps.push(Gap { row: periods.len(), after_ms, until_ms: *at, missing_s });
             }
-            periods.push(since.map_or(interval, |s| s.min(hold)));
+            let distance = match stands {
+                Stands::Before => since,
+                Stands::After => instants.get(place + 1).map(|next| seconds(next - at)),
+            };
+            let within = |s: f64| if s > hold { covered } else { s };
+            periods.push(distance.map_or(interval, within));
             last = Some(*at);
         }
     }
@@ -84,7 +108,18 @@ mod tests {
     fn periods(seconds: &[i64], before: Option<i64>) -> (Vec<f64>, Vec<Gap>) {
         let instants: Vec<i64> = seconds.iter().map(|s| s * 1_000).collect();
         let before = before.map(|s| (7, s * 1_000)).into_iter().collect();
-        integrate(&vec![7; seconds.len()], &instants, &before, None)
+        integrate(&vec![7; seconds.len()], &instants, &before, None, Stands::Before)
+    }
+
+    #[test]
+    fn a_count_that_is_lost_is_a_gap_and_no_double_count() {
+        // Breaks when the minute after a lost one stands for two. One a minute, 180 s is lost; the
+        // one due at 360 s came 5 s late.
+        let instants = [0, 60, 120, 240, 300, 365, 420].map(|s: i64| s * 1_000);
+        let (found, gaps) =
+            integrate(&[3; 7], &instants, &HashMap::new(), Some(60.0), Stands::After);
+        assert_eq!(found, [60.0, 60.0, 60.0, 60.0, 65.0, 55.0, 60.0]);
+        assert_eq!(gaps, [Gap { row: 3, after_ms: 120_000, until_ms: 240_000, missing_s: 60.0 }]);
     }
 
     #[test]
@@ -108,7 +143,7 @@ mod tests {
     #[test]
     fn series_do_not_see_each_other() {
         let at = [0, 30_000, 60_000, 10_000, 40_000];
-        let (found, gaps) = integrate(&[0, 0, 0, 4, 4], &at, &HashMap::new(), None);
+        let (found, gaps) = integrate(&[0, 0, 0, 4, 4], &at, &HashMap::new(), None, Stands::Before);
         assert_eq!((found, gaps.len()), (vec![30.0; 5], 0));
     }
 }

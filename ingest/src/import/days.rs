@@ -20,7 +20,7 @@ use super::series::{PARTS_MAX, Series};
 use super::stale;
 use super::waiting::{narrow, numbers, periods, union, with_periods};
 use crate::error::IngestError;
-use crate::period::{Gap, integrate};
+use crate::period::{Gap, Stands, integrate};
 use crate::schema::Table;
 use crate::store::{Content, Rewrite, Store, TableSnapshot, part_of};
 
@@ -176,7 +176,10 @@ impl Days<'_> {
         let (order, stale) = self.set_aside(&mut rows, order, known)?;
         let old = periods(&rows);
         let instants: Vec<i64> = self.instants(&rows).collect();
-        let (new, gaps) = integrate(numbers(&rows).values(), &instants, before, self.interval_s);
+        let counts = self.table == Table::GpuCounts;
+        let stands = if counts { Stands::After } else { Stands::Before };
+        let (new, gaps) =
+            integrate(numbers(&rows).values(), &instants, before, self.interval_s, stands);
         let fresh = order.iter().any(|row| *row as usize >= known);
         let changed = fresh || old.is_none_or(|old| old.values()[..] != new[..]);
         Ok(Part {
