@@ -158,23 +158,32 @@ pub(super) fn of_board_only(measure: Measure) -> bool {
     )
 }
 
-/// What engine activity of a slice is multiplied by to be a share of the slice.
+/// Above its top by more than this part, engine activity is told against the slice itself.
+const TOP_TOLERANCE: f64 = 1.05;
+
+/// Engine activity of a slice as a share of the slice.
 ///
 /// A slice of one is told against itself, and so is one that is the whole board. A slice of two
 /// to four tops out below 1: at its share of the board's slices, or, with one compute instance
-/// in it, at one over its own. Which of the two it is cannot be read off a page, so the larger
-/// factor is taken and the product capped at 1: a full slice is never told as idle, a partly
-/// busy one may be told as busier than it is.
+/// in it, at one over its own. Which of the two it is cannot be read off a page, so the lower top
+/// is taken and what is above it is full: a full slice is never told as idle, a partly busy one
+/// may be told as busier than it is. A value above both tops can only be told against the slice
+/// itself, as several compute instances in one make it, and stays as it is.
 ///
 /// # Source
-/// NVIDIA/DCGM issue 138: maxima of 100 %, 50 % and 33 % for 1g, 2g and 3g on an A100.
-pub(super) fn slice_factor(profile: &str, model: Option<&str>) -> f64 {
+/// NVIDIA/DCGM issue 138: maxima of 100 %, 50 % and 33 % for 1g, 2g and 3g on an A100, and 100 %
+/// where more compute instances fill the slice.
+pub(super) fn of_slice(share: f64, profile: &str, model: Option<&str>) -> f64 {
     let slices = profile.split('g').next().and_then(|n| n.rsplit('.').next()?.parse().ok());
     let board = if model.is_some_and(|model| model.contains("A30")) { 4.0 } else { 7.0 };
-    match slices {
-        Some(slices @ 2.0..=4.0) if slices < board => f64::max(slices, board / slices),
-        _ => 1.0,
-    }
+    let (low, high) = match slices {
+        Some(slices @ 2.0..=4.0) if slices < board => {
+            let (one, other): (f64, f64) = (1.0 / slices, slices / board);
+            (one.min(other), one.max(other))
+        }
+        _ => return share,
+    };
+    if share > high * TOP_TOLERANCE { share } else { f64::min(1.0, share / low) }
 }
 
 #[cfg(test)]
@@ -247,11 +256,21 @@ mod tests {
             ("7g.80gb", 1.0),
             ("1c.3g.40gb", 3.0 / 7.0),
         ] {
-            let full = f64::min(1.0, top * slice_factor(profile, None));
+            let full = of_slice(top, profile, None);
             assert!((full - 1.0).abs() < 1e-9, "{profile} {top}: {full}");
         }
-        assert!((slice_factor("2g.12gb", Some("NVIDIA A30")) - 2.0).abs() < 1e-9);
-        assert!((slice_factor("4g.24gb", Some("NVIDIA A30")) - 1.0).abs() < 1e-9);
-        assert!((slice_factor("odd", None) - 1.0).abs() < 1e-9);
+        // What is above any top of a part of the board is told against the slice, and stays.
+        for (share, profile, model, expected) in [
+            (0.95, "3g.20gb", None, 0.95),
+            (0.6, "2g.10gb", None, 0.6),
+            (0.44, "3g.20gb", None, 1.0),
+            (0.1, "3g.20gb", None, 0.3),
+            (0.25, "2g.12gb", Some("NVIDIA A30"), 0.5),
+            (0.25, "4g.24gb", Some("NVIDIA A30"), 0.25),
+            (0.25, "odd", None, 0.25),
+        ] {
+            let told = of_slice(share, profile, model);
+            assert!((told - expected).abs() < 1e-9, "{share} {profile}: {told}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::metric::{Told, Unit, of_board_only, slice_factor, told};
+use super::metric::{Told, Unit, of_board_only, of_slice, told};
 use super::series::{Labels, Series};
 use crate::batch::Output;
 use crate::source::sample::{Name, Names, Sample};
@@ -237,8 +237,8 @@ impl Row {
                 Reading::Value(share) => {
                     let profile = labels.profile.as_deref().filter(|_| labels.mig.is_some());
                     let model = labels.model.as_deref();
-                    let factor = profile.map_or(1.0, |profile| slice_factor(profile, model));
-                    self.engine.get_or_insert(f64::min(1.0, share * factor));
+                    let told = profile.map_or(share, |profile| of_slice(share, profile, model));
+                    self.engine.get_or_insert(told);
                 }
                 other => self.sample.set(Measure::GpuUtil, other, out),
             },
