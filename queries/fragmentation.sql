@@ -20,12 +20,10 @@ WITH told AS (
         CAST(NULL AS DOUBLE) AS gpus_free, CAST(NULL AS DOUBLE) AS largest_free_block,
         CAST(NULL AS BIGINT) AS nodes_with_free, CAST(NULL AS DOUBLE) AS node_gpus_max,
         CAST(NULL AS DOUBLE) AS gpus_waiting,
-        coalesce(j.gpus_requested, j.gpus_allocated) AS job_gpus,
-        CASE WHEN j.started_at IS NULL AND j.ended_at IS NULL AND j.submitted_at <= as_of()
-            THEN 1 ELSE 0 END AS waits,
+        j.gpus_asked AS job_gpus, CASE WHEN j.waits THEN 1 ELSE 0 END AS waits,
         CASE WHEN j.submitted_at >= $from AND j.submitted_at < $until THEN 1 ELSE 0 END AS recent
-    FROM jobs j
-    WHERE coalesce(j.gpus_requested, j.gpus_allocated) > 0
+    FROM attempts j
+    WHERE j.gpus_asked > 0
 ),
 known AS (
     SELECT t.*,
@@ -75,8 +73,7 @@ fit AS (
         FROM node_free n
     ) f
     CROSS JOIN (
-        SELECT DISTINCT coalesce(j.gpus_requested, j.gpus_allocated) AS job_gpus FROM jobs j
-        WHERE coalesce(j.gpus_requested, j.gpus_allocated) > 0
+        SELECT DISTINCT j.gpus_asked AS job_gpus FROM attempts j WHERE j.gpus_asked > 0
     ) z
     GROUP BY f.cluster, f."partition", z.job_gpus
 ),

@@ -19,7 +19,7 @@ WITH read AS (
         lag(s.ecc_uncorrected_total) OVER each AS uncorrected_before,
         lag(s.xid) OVER each AS xid_before
     FROM samples s
-    WHERE s.sampled_at <= $until
+    WHERE s.sampled_at <= least($until, as_of())
     WINDOW each AS (
         PARTITION BY coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)), s.mig ORDER BY s.sampled_at
     )

@@ -11,13 +11,7 @@
 -- idle / observed, coverage_ratio observed / held; both, and the idle hours, are NULL where nothing
 -- was observed. cost_idle is NULL where a GPU has no price: the inventory's, else the configured
 -- one, by the hour or written off over 730.5 hours a month.
-WITH idle_power AS (
-    SELECT s.gpu_model, min(s.power_w) AS idle_power_w
-    FROM samples s
-    WHERE s.power_w > 0 AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) < 0.05
-    GROUP BY s.gpu_model
-),
-read AS (
+WITH read AS (
     SELECT
         s.cluster, s.job_id, s.attempt, s.gpu_uuid, s.gpu_model, s.mig, s.sampled_at,
         coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,

@@ -5,9 +5,9 @@
 --             jobs_waiting int64, queue_time_s_p50 float64 [s], queue_time_s_p90 float64 [s],
 --             queue_time_s_max float64 [s], jobs_ended int64, jobs_failed int64,
 --             jobs_cancelled int64, failed_ratio float64 [0-1]
--- one row per day ($per: hour, day, week, month, or all for the asked time) and fleet, pool, team, user or workload with a job attempt submitted in
--- [$from, $until) that asks for a GPU; ordered by day, then name. Each attempt counts on the day
--- of its submission. Queue time is start minus submission of those that started; jobs_waiting are
+-- one row per day ($per: hour, day, week, month, or all for the asked time) and fleet, pool, team,
+-- user or workload with a job attempt submitted in [$from, $until) that asks for a GPU; ordered by
+-- day, then name. Each attempt counts on the day of its submission. Queue time is start minus submission of those that started; jobs_waiting are
 -- those that still waited at the store's latest instant. failed_ratio is failed / ended with a
 -- known outcome, NULL where none is known; a job that ran out of time or memory failed, a
 -- cancelled or preempted one did not.
@@ -15,15 +15,13 @@ WITH asked AS (
     SELECT CASE WHEN $per = 'all' THEN $from
             ELSE local_bin(CASE WHEN $per = 'all' THEN 'day' ELSE $per END, j.submitted_at)
         END AS day_started_at,
-        CASE $by WHEN 'fleet' THEN 'fleet' WHEN 'pool' THEN coalesce(j."partition", 'default')
-            WHEN 'team' THEN j.team WHEN 'user' THEN j."user" WHEN 'workload' THEN j.workload
-        END AS asked_by,
+        held_by($by, j.team, j."user", j.project, j.workload, coalesce(j."partition", 'default'))
+            AS asked_by,
         j.started_at, j.ended_at, upper(j.state) AS state,
         (CAST(j.started_at AS BIGINT) - CAST(j.submitted_at AS BIGINT)) / 1000.0 AS queue_time_s
-    FROM jobs j
+    FROM attempts j
     WHERE j.submitted_at >= $from AND j.submitted_at < $until
-        AND coalesce(j.gpus_requested, j.gpus_allocated) > 0
-        AND $by IN ('fleet', 'pool', 'team', 'user', 'workload')
+        AND j.gpus_asked > 0
 ),
 judged AS (
     SELECT a.*,

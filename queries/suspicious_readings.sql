@@ -21,7 +21,7 @@ WITH read AS (
         lag(s.gpu_util_ratio) OVER each AS util_before_ratio,
         s.gpu_util_ratio
     FROM samples s
-    WHERE s.sampled_at > $from AND s.sampled_at <= $until
+    WHERE s.sampled_at > $from AND s.sampled_at <= least($until, as_of())
     WINDOW each AS (
         PARTITION BY coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)), s.mig ORDER BY s.sampled_at
     )

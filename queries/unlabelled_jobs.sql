@@ -19,7 +19,7 @@ WITH held AS (
 SELECT
     j.job_id, j.attempt, j.cluster, j.name, j."user", j.team, j.project, j."partition", j.state,
     j.submitted_at, j.started_at, j.ended_at, coalesce(h.gpu_hours, 0) AS gpu_hours
-FROM jobs j
+FROM attempts j
 LEFT JOIN held h
     ON h.job_id = j.job_id AND (h.attempt IS NOT DISTINCT FROM j.attempt)
     AND (h.cluster IS NOT DISTINCT FROM j.cluster)

@@ -3,8 +3,12 @@
 //! Instants are `Timestamp(ms, UTC)`; NULL in, NULL out. The zone is the calendar's unless a last
 //! argument names another.
 
+mod column;
+mod grants;
+mod held_by;
+pub(crate) mod ledger;
 mod price;
-pub(crate) mod shares;
+mod shares;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -26,7 +30,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use loadline_ingest::schema::instant;
 
-use self::shares::SharedHoldings;
+use self::ledger::Ledger;
 use crate::calendar::{BinUnit, Calendar, LocalBin, parse_zone};
 use crate::config::EngineConfig;
 
@@ -90,7 +94,7 @@ pub(crate) fn register(
     context: &SessionContext,
     config: &EngineConfig,
     (started, as_of): (Arc<AtomicI64>, DateTime<Utc>),
-    holdings: SharedHoldings,
+    ledger: Ledger,
 ) {
     let calendar = &config.calendar;
     let any = || Signature::variadic_any(Volatility::Immutable);
@@ -154,8 +158,14 @@ pub(crate) fn register(
     let body =
         move |args: &[ArrayRef], _: usize| split_working(&at(args, 0)?, &at(args, 1)?, &calendar);
     add("split_working", any(), DataType::Struct(working_fields()), Arc::new(body));
-    let held = Signature::variadic_any(Volatility::Stable);
-    add("job_shares", held, shares::shares_type(), shares::body(holdings));
+    for (name, returns, body) in [
+        (shares::JOB_SHARES, shares::shares_type(), shares::body(ledger.clone())),
+        (grants::GPU_SHARED, DataType::Boolean, grants::shared_body(ledger.clone())),
+        (grants::PARTS, grants::parts_type(), grants::parts_body(ledger)),
+    ] {
+        add(name, Signature::variadic_any(Volatility::Stable), returns, body);
+    }
+    context.register_udf(ScalarUDF::from(held_by::HeldBy::new()));
     for (name, body) in price::bodies(config) {
         add(name, any(), DataType::Float64, body);
     }

@@ -1,13 +1,11 @@
 //! A session: the store's tables, the views and the functions, ready for SQL.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use chrono::{DateTime, Utc};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
-use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use loadline_ingest::{Store, Table};
 
@@ -15,7 +13,7 @@ use crate::answer::Answer;
 use crate::calendar::Calendar;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
-use crate::function::shares::{self, HoldingIndex, SharedHoldings};
+use crate::function::ledger::{Ledger, Needs};
 use crate::query::{NamedQuery, Params};
 use crate::span::{self, Days, Outlier};
 use crate::{function, query, setting, table, view};
@@ -27,7 +25,7 @@ pub struct Session {
     as_of: DateTime<Utc>,
     started: Arc<AtomicI64>,
     outliers: Arc<[Outlier]>,
-    holdings: SharedHoldings,
+    ledger: Ledger,
     calendar: Calendar,
     writable: bool,
 }
@@ -96,14 +94,14 @@ impl Session {
         let outliers = found.into_iter().flat_map(|span| span.outliers);
         let outliers: Arc<[Outlier]> = outliers.filter(|one| one.early || !given).collect();
         let started = Arc::new(AtomicI64::new(first.timestamp_millis()));
-        let holdings = SharedHoldings::default();
+        let ledger = Ledger::default();
         setting::register(&context, config)
             .map_err(|error| EngineError::sql("the settings", error))?;
         let instants = (Arc::clone(&started), as_of);
-        function::register(&context, config, instants, Arc::clone(&holdings));
+        function::register(&context, config, instants, ledger.clone());
         view::register(&context).await?;
         let (calendar, writable) = (config.calendar.clone(), stored.is_none());
-        Ok(Self { context, as_of, started, outliers, holdings, calendar, writable })
+        Ok(Self { context, as_of, started, outliers, ledger, calendar, writable })
     }
 
     /// What counts as now.
@@ -187,12 +185,14 @@ impl Session {
         &self.context
     }
 
-    /// Reads the allocations, so that samples can be given to jobs.
+    /// Reads the allocations, so that samples can be given to jobs and GPUs that several jobs
+    /// hold at once divided among them.
     ///
     /// # Errors
     /// [`EngineError::Sql`].
     pub async fn prepare(&self) -> Result<(), EngineError> {
-        self.load_holdings().await.map_err(|error| EngineError::sql("table `allocations`", error))
+        let read = self.read_ledger(Needs::ALL).await;
+        read.map_err(|error| EngineError::sql("table `allocations`", error))
     }
 
     async fn frame(&self, text: &str) -> Result<DataFrame, DataFusionError> {
@@ -202,9 +202,7 @@ impl Session {
             .with_allow_dml(self.writable)
             .with_allow_statements(self.writable);
         let frame = self.context.sql_with_options(text, options).await?;
-        if calls_job_shares(frame.logical_plan())? {
-            self.load_holdings().await?;
-        }
+        self.read_ledger(Needs::of(frame.logical_plan())?).await?;
         Ok(frame)
     }
 
@@ -223,36 +221,9 @@ impl Session {
     }
 
     /// A store's allocations are read once; tables that take `INSERT` are read each time.
-    async fn load_holdings(&self) -> Result<(), DataFusionError> {
-        let known = |index: &SharedHoldings| {
-            index.read().unwrap_or_else(PoisonError::into_inner).is_loaded()
-        };
-        if !self.writable && known(&self.holdings) {
-            return Ok(());
-        }
-        let ask = async |text: &str| self.context.sql(text).await?.collect().await;
-        let index = HoldingIndex::build(
-            &ask(shares::ALLOCATIONS_SQL).await?,
-            &ask(shares::JOBS_SQL).await?,
-            &ask(shares::NODES_SQL).await?,
-        )?;
-        *self.holdings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
-        Ok(())
+    async fn read_ledger(&self, needs: Needs) -> Result<(), DataFusionError> {
+        self.ledger.read(&self.context, needs, self.writable).await
     }
-}
-
-/// Whether a plan gives samples to jobs anywhere.
-fn calls_job_shares(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| {
-            expression.apply(|part| {
-                found |= matches!(part, Expr::ScalarFunction(call) if call.name() == "job_shares");
-                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-            })
-        })
-    })?;
-    Ok(found)
 }
 
 fn context() -> SessionContext {

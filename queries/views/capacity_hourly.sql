@@ -3,10 +3,11 @@
 --          gpus_down float64 [GPU], gpus_available float64 [GPU],
 --          source text (config, inventory, counts or peak-held)
 -- One source for each cluster, the first that there is: the settings, the inventory (a GPU counts
--- whole local hours until it is retired or replaced, reporting or not; gpus_down is the mean over
--- the hour of those whose state says so), counts, or the most GPUs ever held in an hour, which is
--- a floor. available = installed - down; a GPU is not down while a job holds it, so held + free +
--- down = installed.
+-- whole local hours until it is retired or replaced, reporting or not), counts, or the most GPUs
+-- ever held in an hour, which is a floor. gpus_down is the mean over the hour of the GPUs of the
+-- inventory whose state says so. Of what the settings install those of the same pool are down, else
+-- in pool `default` or the only one that they name. available = installed - down; a GPU is not
+-- down while a job holds it, so held + free + down = installed.
 WITH hours AS (
     SELECT h.bin['bin_started_at'] AS hour_started_at, h.bin['bin_ended_at'] AS hour_ended_at,
         h.bin['elapsed_s'] AS elapsed_s
@@ -39,16 +40,15 @@ inventory AS (
 counted AS (
     SELECT coalesce(c.cluster, '') AS cluster_key, c.pool, c.hour_started_at, sum(c.gpus) AS gpus
     FROM (
-        SELECT r.cluster, coalesce(r."partition", 'default') AS pool, r.team,
-            local_hour(r.counted_at) AS hour_started_at,
+        SELECT r.cluster, r."partition" AS pool, r.team, r.hour_started_at,
             sum(r.gpus_installed * r.period_s) / sum(r.period_s) AS gpus
-        FROM gpu_counts r
+        FROM counts r
         WHERE r.gpus_installed IS NOT NULL AND r.period_s > 0
-        GROUP BY r.cluster, coalesce(r."partition", 'default'), r.team, local_hour(r.counted_at)
+        GROUP BY r.cluster, r."partition", r.team, r.hour_started_at
     ) c
     GROUP BY coalesce(c.cluster, ''), c.pool, c.hour_started_at
 ),
-known AS (
+named AS (
     SELECT coalesce(j.cluster, '') AS cluster_key FROM jobs j
     UNION SELECT coalesce(a.cluster, '') AS cluster_key FROM allocations a
     UNION SELECT d.cluster_key FROM device d
@@ -57,7 +57,7 @@ known AS (
 configured AS (
     SELECT k.cluster_key, s."partition" AS pool, h.hour_started_at, s.gpus
     FROM config_capacity s
-    JOIN known k ON coalesce(s.cluster, k.cluster_key) = k.cluster_key
+    JOIN named k ON coalesce(s.cluster, k.cluster_key) = k.cluster_key
     JOIN hours h ON coalesce(s.from_at < h.hour_ended_at, true)
         AND coalesce(s.until_at >= h.hour_ended_at, true)
 ),
@@ -83,9 +83,28 @@ ranked AS (
     CROSS JOIN hours h
 ),
 first AS (
-    SELECT r.*, min(r.tried) OVER (PARTITION BY r.cluster_key) AS first_tried FROM ranked r
+    SELECT r.*, min(r.tried) OVER (PARTITION BY r.cluster_key) AS first_tried,
+        min(r.tried) OVER (PARTITION BY r.cluster_key, r.pool) AS pool_tried,
+        min(CASE WHEN r.pool = 'default' THEN r.tried END) OVER (PARTITION BY r.cluster_key)
+            AS default_tried,
+        min(CASE WHEN r.tried = 1 THEN r.pool END) OVER (PARTITION BY r.cluster_key) AS first_pool,
+        max(CASE WHEN r.tried = 1 THEN r.pool END) OVER (PARTITION BY r.cluster_key) AS last_pool
+    FROM ranked r
+),
+placed AS (
+    SELECT f.*,
+        CASE WHEN f.pool_tried = 1 THEN f.pool WHEN f.default_tried = 1 THEN 'default'
+            WHEN f.first_pool = f.last_pool THEN f.first_pool END AS down_pool
+    FROM first f
+),
+known AS (
+    SELECT p.*,
+        CASE WHEN p.tried = 1 THEN least(coalesce(sum(CASE WHEN p.tried = 2 THEN p.down END) OVER (
+            PARTITION BY p.cluster_key, p.down_pool, p.hour_started_at
+        ), 0), p.gpus) ELSE p.down END AS gpus_down
+    FROM placed p
 )
-SELECT f.hour_started_at, nullif(f.cluster_key, '') AS cluster, f.pool AS "partition",
-    f.gpus AS gpus_installed, f.down AS gpus_down, f.gpus - f.down AS gpus_available, f.source
-FROM first f
-WHERE f.tried = f.first_tried
+SELECT k.hour_started_at, nullif(k.cluster_key, '') AS cluster, k.pool AS "partition",
+    k.gpus AS gpus_installed, k.gpus_down, k.gpus - k.gpus_down AS gpus_available, k.source
+FROM known k
+WHERE k.tried = k.first_tried

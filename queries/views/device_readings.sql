@@ -5,20 +5,14 @@
 --          job_id text, board_ratio float64 [0-1], util_ratio float64 [0-1],
 --          effective_ratio float64 [0-1], effective_signal text, mem_used_bytes int64 [B],
 --          mem_total_bytes int64 [B], power_w float64 [W], power_source text
--- one row per reading. util_ratio is utilisation, else SM activity where a slice has no
--- utilisation; a board at 100 % with no memory in use at idle power is at 0. effective_ratio is
--- the best signal read: `activity` (the higher of tensor and SM activity), `power` (utilisation
--- x power above idle over the board's span), `utilisation`. board_ratio: slices of one board
--- share it by their memory, else evenly, and the board's own reading beside them counts for no
--- time. power_w is the board's mean power since its last reading where the energy counter tells
+-- one row per reading in [span_started_at(), as_of()]. util_ratio is utilisation, else SM activity
+-- where a slice has no utilisation; a board at 100 % with no memory in use at idle power is at 0.
+-- effective_ratio is the best signal read: `activity` (the higher of tensor and SM activity),
+-- `power` (utilisation x power above idle over the board's span), `utilisation`. board_ratio:
+-- slices of one board share it by their memory, else evenly, and the board's own reading beside
+-- them counts for no time. power_w is the board's mean power since its last reading where the energy counter tells
 -- it (`counter`), else the power read (`power`).
-WITH idle_power AS (
-    SELECT s.gpu_model, min(s.power_w) AS idle_power_w
-    FROM samples s
-    WHERE s.power_w > 0 AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) < 0.05
-    GROUP BY s.gpu_model
-),
-sliced AS (
+WITH sliced AS (
     SELECT DISTINCT s.gpu_uuid FROM samples s WHERE s.mig IS NOT NULL AND s.gpu_uuid IS NOT NULL
 ),
 board AS (
@@ -28,6 +22,7 @@ board AS (
         max(s.power_w) AS power_w, max(s.energy_j) AS energy_j
     FROM samples s
     JOIN sliced d ON d.gpu_uuid = s.gpu_uuid
+    WHERE s.sampled_at BETWEEN span_started_at() AND as_of()
     GROUP BY s.gpu_uuid, s.sampled_at
 ),
 read AS (
@@ -55,6 +50,7 @@ read AS (
     FROM samples s
     LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
     LEFT JOIN board b ON b.gpu_uuid = s.gpu_uuid AND b.sampled_at = s.sampled_at
+    WHERE s.sampled_at BETWEEN span_started_at() AND as_of()
 ),
 metered AS (
     SELECT r.*,

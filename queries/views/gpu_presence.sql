@@ -3,9 +3,10 @@
 -- columns: cluster text, node text, gpu int16, gpu_uuid text, mig int16, gpu_key text,
 --          gpu_model text, expected_started_at timestamp, expected_ended_at timestamp,
 --          last_sampled_at timestamp
--- one row per GPU or slice and place. A GPU of the inventory that never reported is expected from
--- its first sight, in clusters that have readings; its last_sampled_at is NULL. A GPU whose last
--- reading is less than three periods old is expected up to that reading only.
+-- one row per GPU or slice and place, inside [span_started_at(), as_of()]. A GPU of the inventory
+-- that never reported is expected from its first sight, in clusters that have readings; its
+-- last_sampled_at is NULL. A GPU whose last reading is less than three periods old is expected up
+-- to that reading only.
 WITH seen AS (
     SELECT
         r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.gpu_key,
@@ -31,6 +32,7 @@ retired AS (
     SELECT g.gpu_uuid, max(g.last_seen_at) AS retired_at
     FROM gpus g
     WHERE lower(g.state) IN ('retired', 'removed', 'replaced')
+        AND coalesce(g.last_seen_at <= as_of(), true)
     GROUP BY g.gpu_uuid
 )
 SELECT
@@ -51,10 +53,11 @@ LEFT JOIN retired d ON d.gpu_uuid = f.gpu_uuid
 UNION ALL
 SELECT
     g.cluster, g.node, g.gpu, g.gpu_uuid, CAST(NULL AS SMALLINT) AS mig, g.gpu_uuid AS gpu_key,
-    g.gpu_model, coalesce(g.first_seen_at, c.first_at) AS expected_started_at,
+    g.gpu_model,
+    greatest(coalesce(g.first_seen_at, c.first_at), span_started_at()) AS expected_started_at,
     CASE
         WHEN lower(g.state) IN ('retired', 'removed', 'replaced')
-            THEN coalesce(g.last_seen_at, as_of())
+            THEN least(coalesce(g.last_seen_at, as_of()), as_of())
         ELSE as_of()
     END AS expected_ended_at,
     arrow_cast(NULL, 'Timestamp(Millisecond, Some("UTC"))') AS last_sampled_at
@@ -62,3 +65,4 @@ FROM gpus g
 JOIN (SELECT s.cluster, min(s.first_at) AS first_at FROM seen s GROUP BY s.cluster) c
     ON c.cluster = g.cluster
 WHERE NOT EXISTS (SELECT 1 FROM seen s WHERE s.gpu_uuid = g.gpu_uuid)
+    AND coalesce(g.first_seen_at, c.first_at) < as_of()

@@ -5,16 +5,11 @@
 --          activity_ratio float64 [0-1], reported_ratio float64 [0-1], mem_used_bytes int64 [B],
 --          mem_total_bytes int64 [B], power_w float64 [W], idle_power_w float64 [W],
 --          processes int32, contradictory boolean
--- one row per reading. Activity is utilisation, else SM activity where a slice has no utilisation;
--- NULL where neither was measured. Idle power is the lowest power read from the GPU model
--- while it was below 0.05, else a quarter of its board's; without either nothing is disbelieved.
-WITH idle_power AS (
-    SELECT s.gpu_model, min(s.power_w) AS idle_power_w
-    FROM samples s
-    WHERE s.power_w > 0 AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) < 0.05
-    GROUP BY s.gpu_model
-),
-judged AS (
+-- one row per reading in [span_started_at(), as_of()]. Activity is utilisation, else SM activity
+-- where a slice has no utilisation; NULL where neither was measured. Idle power is the lowest power
+-- read from the GPU model while it was below 0.05, else a quarter of its board's; without either
+-- nothing is disbelieved.
+WITH judged AS (
     SELECT
         s.*,
         p.idle_power_w,
@@ -28,6 +23,7 @@ judged AS (
         ) AS contradictory
     FROM samples s
     LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
+    WHERE s.sampled_at BETWEEN span_started_at() AND as_of()
 )
 SELECT
     j.sampled_at,

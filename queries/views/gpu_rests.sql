@@ -54,7 +54,7 @@ latest AS (
         AND (s.mig IS NOT DISTINCT FROM r.mig)
 ),
 held AS (
-    SELECT h.cluster, h.node, h.gpu_uuid, h.job_id, h."user", h.team, h.started_at, h.gpus
+    SELECT h.cluster, h.node, h.gpu_uuid, h.job_id, h."user", h.team, h.held_since_at, h.gpus
     FROM holdings h
     WHERE h.started_at <= as_of() AND h.ended_at >= as_of()
 ),
@@ -63,7 +63,7 @@ on_gpu AS (
         array_to_string(array_sort(array_agg(DISTINCT h.job_id)), ',') AS job_id,
         array_to_string(array_sort(array_agg(DISTINCT h."user")), ',') AS "user",
         array_to_string(array_sort(array_agg(DISTINCT h.team)), ',') AS team,
-        min(h.started_at) AS held_since_at
+        min(h.held_since_at) AS held_since_at
     FROM held h
     WHERE h.gpu_uuid IS NOT NULL
     GROUP BY h.gpu_uuid

@@ -1,7 +1,8 @@
 -- From when until when each GPU of the inventory is installed, and since when it is down.
 -- columns: cluster text, partition text, node text, gpu int16, gpu_uuid text, gpu_model text,
 --          installed_from_at timestamp, installed_until_at timestamp, down_from_at timestamp
--- one row per GPU of the inventory. A GPU that stops to report stays installed: it leaves when its
+-- one row per GPU of the inventory that was first seen by as_of(); nothing that its rows tell of a
+-- later instant is seen. A GPU that stops to report stays installed: it leaves when its
 -- state says so (at the end of the local hour of its last sight), or when another GPU is first
 -- seen in its place after its last sight (at the start of that local hour). It counts from the
 -- start of the local hour of its first sight. installed_until_at is NULL while it is installed.
@@ -12,10 +13,11 @@ WITH told AS (
     SELECT g.cluster, coalesce(g."partition", n."partition", 'default') AS "partition", g.node,
         g.gpu, g.gpu_uuid, g.gpu_model, g.first_seen_at, g.last_seen_at,
         coalesce(lower(g.state), '') IN ('retired', 'removed', 'replaced', 'decommissioned')
-            AS retired,
+            AND coalesce(g.last_seen_at <= as_of(), true) AS retired,
         concat_ws(', node ', g.state, n.state) AS state
     FROM gpus g
     LEFT JOIN nodes n ON n.node = g.node AND (n.cluster IS NOT DISTINCT FROM g.cluster)
+    WHERE coalesce(g.first_seen_at <= as_of(), true)
 ),
 followed AS (
     SELECT g.gpu_uuid, min(f.first_seen_at) AS replaced_at
@@ -23,6 +25,7 @@ followed AS (
     JOIN gpus f
         ON f.node = g.node AND f.gpu = g.gpu AND (f.cluster IS NOT DISTINCT FROM g.cluster)
         AND f.gpu_uuid <> g.gpu_uuid AND f.first_seen_at > g.last_seen_at
+        AND f.first_seen_at <= as_of()
     GROUP BY g.gpu_uuid
 ),
 released AS (
@@ -33,7 +36,8 @@ released AS (
 ),
 judged AS (
     SELECT t.*, f.replaced_at, r.released_at,
-        NOT t.retired AND f.replaced_at IS NULL AND regexp_like(t.state,
+        NOT t.retired AND f.replaced_at IS NULL
+            AND coalesce(t.last_seen_at <= as_of(), true) AND regexp_like(t.state,
             'lost|fail|error|down|drain|reset|maint|not.?re|disabled|cordon|unschedul|unhealthy|offline|off the bus',
             'i') AS down
     FROM told t

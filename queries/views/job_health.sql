@@ -20,14 +20,8 @@ WITH cpu AS (
     SELECT n.cluster, n.node, date_bin(INTERVAL '5 minutes', n.sampled_at) AS bin_started_at,
         sum(n.cpu_util_ratio * n.period_s) / nullif(sum(n.period_s), 0) AS cpu_util_ratio
     FROM node_samples n
-    WHERE n.cpu_util_ratio IS NOT NULL
+    WHERE n.cpu_util_ratio IS NOT NULL AND n.sampled_at <= as_of()
     GROUP BY n.cluster, n.node, date_bin(INTERVAL '5 minutes', n.sampled_at)
-),
-idle_power AS (
-    SELECT s.gpu_model, min(s.power_w) AS idle_power_w
-    FROM samples s
-    WHERE s.power_w > 0 AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) < 0.05
-    GROUP BY s.gpu_model
 ),
 read AS (
     SELECT s.cluster, s.job_id, s.attempt, s.node, s.mig, s.gpu_model, s.sampled_at,

@@ -1,9 +1,9 @@
 -- Readings by the job that held the GPU, with the job's share of it.
 -- columns: every column of samples with job_id the one job's, attempt int32,
 --          share_ratio float64 [0-1], shared boolean
--- one row per reading and job; one with job_id NULL where nobody held the GPU. A source's own label
--- goes first, then the allocations: a reading stands for the time before it, so it belongs to what
--- was held until it. Shares of one reading sum to 1 at most: jobs that hold one GPU together
+-- one row per job and reading in [span_started_at(), as_of()]; one with job_id NULL where nobody
+-- held the GPU. A source's own label goes first, then the allocations: a reading stands for the time
+-- before it, so it belongs to what was held until it. Shares of one reading sum to 1 at most: jobs that hold one GPU together
 -- without stated shares have equal parts and are marked shared, as their readings cannot be told
 -- apart.
 SELECT s.sampled_at, s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig, s.gpu_model, s.gpu_util_ratio,
@@ -19,4 +19,5 @@ FROM (
     SELECT r.*, unnest(job_shares(r.job_id, r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig,
         r.sampled_at)) AS share
     FROM samples r
+    WHERE r.sampled_at BETWEEN span_started_at() AND as_of()
 ) s

@@ -14,7 +14,8 @@ WITH held AS (
     SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id,
         coalesce(t.attempt, 0) AS attempt_key,
         sum(t.gpus * (CAST(t.ended_at AS BIGINT) - CAST(t.started_at AS BIGINT))) / 3600000.0
-            AS gpu_hours_held
+            AS gpu_hours_held,
+        bool_or(t.shared) AS shared
     FROM held_time t
     WHERE t.job_id IS NOT NULL
     GROUP BY coalesce(t.cluster, ''), t.job_id, coalesce(t.attempt, 0)
@@ -45,7 +46,7 @@ seen AS (
         coalesce(h.job_id, o.job_id) AS job_id,
         coalesce(h.attempt_key, o.attempt_key) AS attempt_key, h.gpu_hours_held,
         o.gpu_hours_observed, o.gpu_hours_busy, o.gpu_hours_effective, o.mem_used_bytes_max,
-        o.energy_kwh, o.gpus_observed, o.shared
+        o.energy_kwh, o.gpus_observed, coalesce(h.shared OR o.shared, h.shared, o.shared) AS shared
     FROM held h
     FULL JOIN observed o
         ON o.job_id = h.job_id AND o.attempt_key = h.attempt_key AND o.cluster_key = h.cluster_key
@@ -62,6 +63,6 @@ SELECT nullif(s.cluster_key, '') AS cluster, s.job_id,
     CASE WHEN s.gpu_hours_held > 0 THEN
         least(coalesce(s.gpu_hours_observed, 0) / s.gpu_hours_held, 1) END AS coverage_ratio
 FROM seen s
-LEFT JOIN jobs j
+LEFT JOIN attempts j
     ON j.job_id = s.job_id AND coalesce(j.attempt, 0) = s.attempt_key
     AND coalesce(j.cluster, '') = s.cluster_key

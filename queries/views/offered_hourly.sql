@@ -6,18 +6,18 @@
 -- day of load. A job that has not ended counts for what it ran, or for the mean of the ended jobs
 -- of its size where that is longer; one cancelled before it began counts for nothing. Time
 -- suspended is no load. Counts tell no durations: there held and waiting GPUs are the load.
-WITH attempts AS (
+WITH attempt AS (
     SELECT j.cluster, coalesce(j."partition", 'default') AS pool, j.team, j.workload,
-        coalesce(j.gpus_allocated, j.gpus_requested) AS gpus, j.started_at, j.ended_at,
-        coalesce(j.eligible_at, j.submitted_at, j.started_at) AS eligible_at,
-        CAST(coalesce(j.ended_at, as_of()) AS BIGINT) - CAST(j.started_at AS BIGINT)
-            - CAST(coalesce(j.suspended_s, 0) * 1000 AS BIGINT) AS ran_ms
-    FROM jobs j
-    WHERE coalesce(j.gpus_allocated, j.gpus_requested) > 0
+        coalesce(j.gpus_allocated, j.gpus_asked) AS gpus, j.started_at, j.ended_at,
+        coalesce(j.wait_started_at, j.started_at) AS eligible_at,
+        CAST(round((CAST(coalesce(j.ended_at, as_of()) AS BIGINT)
+            - CAST(j.started_at AS BIGINT)) * j.used_ratio) AS BIGINT) AS ran_ms
+    FROM attempts j
+    WHERE j.gpus_asked > 0
 ),
 usual AS (
     SELECT a.gpus, avg(a.ran_ms) AS mean_ms
-    FROM attempts a
+    FROM attempt a
     WHERE a.started_at IS NOT NULL AND a.ended_at IS NOT NULL
     GROUP BY a.gpus
 ),
@@ -28,7 +28,7 @@ timed AS (
             WHEN a.ended_at IS NOT NULL THEN a.ran_ms
             ELSE greatest(coalesce(a.ran_ms, 0), coalesce(u.mean_ms, 0))
         END AS load_ms
-    FROM attempts a
+    FROM attempt a
     LEFT JOIN usual u ON u.gpus = a.gpus
 ),
 offered AS (
@@ -43,12 +43,13 @@ parts AS (
         o.gpus * o.bin['elapsed_s'] / 3600 AS load
     FROM offered o
     UNION ALL
-    SELECT local_hour(c.counted_at) AS hour_started_at, c.cluster,
-        coalesce(c."partition", 'default') AS pool, c.team, CAST(NULL AS VARCHAR) AS workload,
+    SELECT c.hour_started_at, c.cluster, c."partition" AS pool, c.team,
+        CAST(NULL AS VARCHAR) AS workload,
         sum((coalesce(c.gpus_held, 0) + coalesce(c.gpus_waiting, 0)) * c.period_s)
             / sum(c.period_s) AS load
-    FROM gpu_counts c
-    GROUP BY local_hour(c.counted_at), c.cluster, c."partition", c.team
+    FROM counts c
+    WHERE c.period_s > 0
+    GROUP BY c.hour_started_at, c.cluster, c."partition", c.team
 )
 SELECT p.hour_started_at, p.cluster, p.pool AS "partition", p.team, p.workload,
     sum(p.load) AS gpus_offered

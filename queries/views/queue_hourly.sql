@@ -6,29 +6,27 @@
 -- hour; jobs that ask for no GPU are left out.
 WITH asked AS (
     SELECT j.cluster, coalesce(j."partition", 'default') AS pool, j.team, j.submitted_at,
-        j.started_at, j.ended_at, upper(j.state) AS state,
-        coalesce(j.gpus_requested, j.gpus_allocated) AS gpus,
-        coalesce(j.eligible_at, j.submitted_at) AS wait_at,
-        coalesce(j.started_at, j.ended_at, as_of()) AS granted_at
-    FROM jobs j
-    WHERE coalesce(j.gpus_requested, j.gpus_allocated) > 0
+        j.started_at, j.ended_at, upper(j.state) AS state, j.gpus_asked AS gpus,
+        j.wait_started_at, j.wait_ended_at
+    FROM attempts j
+    WHERE j.gpus_asked > 0
 ),
 wait_bin AS (
     SELECT a.cluster, a.pool, a.team, a.gpus,
-        unnest(split_bins(a.wait_at, a.granted_at, 'hour')) AS bin
+        unnest(split_bins(a.wait_started_at, a.wait_ended_at, 'hour')) AS bin
     FROM asked a
 ),
 part AS (
     SELECT local_hour(a.submitted_at) AS hour_started_at, a.cluster, a.pool, a.team,
         count(*) AS submitted, 0 AS started, 0 AS ended, 0 AS failed, 0.0 AS job_s, 0.0 AS gpu_s
     FROM asked a
-    WHERE a.submitted_at IS NOT NULL
+    WHERE a.submitted_at >= span_started_at()
     GROUP BY local_hour(a.submitted_at), a.cluster, a.pool, a.team
     UNION ALL
     SELECT local_hour(a.started_at) AS hour_started_at, a.cluster, a.pool, a.team,
         0 AS submitted, count(*) AS started, 0 AS ended, 0 AS failed, 0.0 AS job_s, 0.0 AS gpu_s
     FROM asked a
-    WHERE a.started_at IS NOT NULL
+    WHERE a.started_at >= span_started_at()
     GROUP BY local_hour(a.started_at), a.cluster, a.pool, a.team
     UNION ALL
     SELECT local_hour(a.ended_at) AS hour_started_at, a.cluster, a.pool, a.team,
@@ -37,7 +35,7 @@ part AS (
             'BOOT_FAIL', 'DEADLINE', 'LAUNCH_FAILED', 'RECONFIG_FAIL', 'ERROR')) AS failed,
         0.0 AS job_s, 0.0 AS gpu_s
     FROM asked a
-    WHERE a.ended_at IS NOT NULL
+    WHERE a.ended_at >= span_started_at()
     GROUP BY local_hour(a.ended_at), a.cluster, a.pool, a.team
     UNION ALL
     SELECT w.bin['bin_started_at'] AS hour_started_at, w.cluster, w.pool, w.team,

@@ -1,0 +1,279 @@
+//! Allocations by what they hold, and attempts by job, for the readings that are given to them.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, AsArray, Int32Array, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, Int32Type};
+use datafusion::common::Result;
+
+use super::super::at;
+use super::super::column::{smalls, texts};
+
+/// Columns that [`HoldingIndex::build`] reads, in this order. An instant that is open is NULL.
+pub(in crate::function) const ALLOCATIONS_SQL: &str = "SELECT a.job_id, a.attempt, a.cluster, a.node, \
+     a.gpu_uuid, a.gpu, a.mig, a.gpu_share_ratio, a.started_at, a.ended_at FROM allocations a \
+     WHERE a.job_id IS NOT NULL AND a.started_at IS NOT NULL";
+pub(in crate::function) const JOBS_SQL: &str = "SELECT j.job_id, j.attempt, j.started_at, j.ended_at, \
+     j.cluster FROM jobs j WHERE j.job_id IS NOT NULL";
+pub(in crate::function) const NODES_SQL: &str = "SELECT g.node, CAST(count(*) AS DOUBLE) AS gpus, g.cluster \
+     FROM gpus g WHERE g.node IS NOT NULL GROUP BY g.node, g.cluster";
+
+/// A cluster by its number; `None` where no source names one, which may be any.
+pub(super) type Cluster = Option<u32>;
+
+/// Whether two rows may be of one cluster.
+fn meet(one: Cluster, other: Cluster) -> bool {
+    one.is_none() || other.is_none() || one == other
+}
+
+/// One job attempt on one GPU from its grant to its release, in ms since 1970.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) started: i64,
+    ended: i64,
+    pub(super) job: u32,
+    pub(super) attempt: Option<i32>,
+    cluster: Cluster,
+    mig: Option<i16>,
+    pub(super) share_ratio: f64,
+}
+
+/// Stretches sorted by start; `latest[i]` is the last end among the first `i + 1`.
+#[derive(Debug, Default)]
+struct Stretches {
+    held: Vec<Held>,
+    latest: Vec<i64>,
+}
+
+impl Stretches {
+    fn sort(&mut self) {
+        self.held.sort_by_key(|held| (held.started, held.ended, held.job));
+        self.latest = self
+            .held
+            .iter()
+            .scan(i64::MIN, |latest, held| {
+                *latest = held.ended.max(*latest);
+                Some(*latest)
+            })
+            .collect();
+    }
+
+    /// Those that held just before `at`: a reading stands for the time until it was taken.
+    fn at(&self, at: i64) -> impl Iterator<Item = &Held> {
+        let until = self.held.partition_point(|held| held.started < at);
+        (0..until)
+            .rev()
+            .take_while(move |position| self.latest[*position] >= at)
+            .map(|position| &self.held[position])
+            .filter(move |held| held.ended >= at)
+    }
+}
+
+/// When an attempt ran; one that never began starts at the end of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Attempt {
+    started: i64,
+    ended: i64,
+    number: Option<i32>,
+    cluster: Cluster,
+}
+
+/// Allocations by UUID, by node and index, and by node; attempts by job.
+#[derive(Debug, Default)]
+pub(in crate::function) struct HoldingIndex {
+    jobs: Vec<String>,
+    clusters: HashMap<String, u32>,
+    by_uuid: HashMap<String, Stretches>,
+    by_place: HashMap<(String, i16), Stretches>,
+    by_node: HashMap<String, Stretches>,
+    attempts: HashMap<String, Vec<Attempt>>,
+}
+
+impl HoldingIndex {
+    /// Reads the answers to the three statements above.
+    pub(in crate::function) fn build(
+        allocations: &[RecordBatch],
+        jobs: &[RecordBatch],
+        nodes: &[RecordBatch],
+    ) -> Result<Self> {
+        let mut index = Self::default();
+        let mut names = HashMap::new();
+        let installed = Installed::read(nodes, &mut index)?;
+        for batch in allocations {
+            index.add_allocations(batch, &installed, &mut names)?;
+        }
+        for batch in jobs {
+            index.add_jobs(batch)?;
+        }
+        let stretches = index.by_uuid.values_mut();
+        let stretches = stretches.chain(index.by_place.values_mut());
+        stretches.chain(index.by_node.values_mut()).for_each(Stretches::sort);
+        index.attempts.values_mut().for_each(|attempts| attempts.sort_unstable());
+        Ok(index)
+    }
+
+    /// The number of a cluster of the ledger. One that the ledger does not know is like no other.
+    pub(super) fn cluster(&self, name: Option<&str>) -> Cluster {
+        name.map(|name| self.clusters.get(name).copied().unwrap_or(u32::MAX))
+    }
+
+    fn add_cluster(&mut self, name: Option<&str>) -> Cluster {
+        let next = u32::try_from(self.clusters.len()).expect("fewer clusters than 2^32");
+        let name = name?;
+        if let Some(known) = self.clusters.get(name) {
+            return Some(*known);
+        }
+        self.clusters.insert(name.to_owned(), next);
+        Some(next)
+    }
+
+    fn add_allocations(
+        &mut self,
+        batch: &RecordBatch,
+        installed: &Installed,
+        names: &mut HashMap<String, u32>,
+    ) -> Result<()> {
+        let (job_ids, clusters) = (texts(batch.column(0))?, texts(batch.column(2))?);
+        let (nodes, uuids) = (texts(batch.column(3))?, texts(batch.column(4))?);
+        let (gpus, migs) = (smalls(batch.column(5))?, smalls(batch.column(6))?);
+        let shares = cast(batch.column(7), &DataType::Float64)?;
+        let shares = shares.as_primitive::<Float64Type>();
+        let attempts = numbers(batch, 1)?;
+        let (started, ended) = (at(batch.columns(), 8)?, at(batch.columns(), 9)?);
+        for row in 0..batch.num_rows() {
+            let job_id = job_ids.value(row);
+            let job = *names.entry(job_id.to_owned()).or_insert_with(|| {
+                self.jobs.push(job_id.to_owned());
+                u32::try_from(self.jobs.len() - 1).expect("fewer jobs than 2^32")
+            });
+            let held = Held {
+                started: started.value(row),
+                ended: if ended.is_valid(row) { ended.value(row) } else { i64::MAX },
+                job,
+                attempt: attempts.is_valid(row).then(|| attempts.value(row)),
+                cluster: self.add_cluster(clusters.is_valid(row).then(|| clusters.value(row))),
+                mig: migs.is_valid(row).then(|| migs.value(row)),
+                share_ratio: if shares.is_valid(row) { shares.value(row) } else { 1.0 },
+            };
+            self.attempts.entry(job_id.to_owned()).or_default().push(Attempt {
+                started: held.started,
+                ended: held.ended,
+                number: held.attempt,
+                cluster: held.cluster,
+            });
+            let place = nodes.is_valid(row) && gpus.is_valid(row);
+            if uuids.is_valid(row) {
+                self.by_uuid.entry(uuids.value(row).to_owned()).or_default().held.push(held);
+            } else if place {
+                let place = (nodes.value(row).to_owned(), gpus.value(row));
+                self.by_place.entry(place).or_default().held.push(held);
+            } else if nodes.is_valid(row) {
+                let node = nodes.value(row);
+                if installed.gpus(node, held.cluster).is_some_and(|gpus| held.share_ratio >= gpus) {
+                    let held = Held { share_ratio: 1.0, ..held };
+                    self.by_node.entry(node.to_owned()).or_default().held.push(held);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_jobs(&mut self, batch: &RecordBatch) -> Result<()> {
+        let (job_ids, clusters) = (texts(batch.column(0))?, texts(batch.column(4))?);
+        let attempts = numbers(batch, 1)?;
+        let (started, ended) = (at(batch.columns(), 2)?, at(batch.columns(), 3)?);
+        for row in 0..batch.num_rows() {
+            let cluster = self.add_cluster(clusters.is_valid(row).then(|| clusters.value(row)));
+            self.attempts.entry(job_ids.value(row).to_owned()).or_default().push(Attempt {
+                started: if started.is_valid(row) { started.value(row) } else { i64::MAX },
+                ended: if ended.is_valid(row) { ended.value(row) } else { i64::MAX },
+                number: attempts.is_valid(row).then(|| attempts.value(row)),
+                cluster,
+            });
+        }
+        Ok(())
+    }
+
+    /// The id of a job by its number in [`Held`].
+    pub(super) fn job(&self, number: u32) -> &str {
+        &self.jobs[number as usize]
+    }
+
+    /// Whether the ledger has a job of exactly this id.
+    pub(super) fn knows(&self, job_id: &str, cluster: Cluster) -> bool {
+        let attempts = self.attempts.get(job_id);
+        attempts.is_some_and(|all| all.iter().any(|found| meet(found.cluster, cluster)))
+    }
+
+    /// The attempt of a named job that ran until `at`, else the last one begun before: what the
+    /// label says and the ledger does not is that job all the same.
+    pub(super) fn attempt(&self, job_id: &str, at: i64, cluster: Cluster) -> Option<i32> {
+        let attempts = self.attempts.get(job_id)?;
+        let begun = attempts.partition_point(|attempt| attempt.started < at);
+        let ours = |attempt: &&Attempt| meet(attempt.cluster, cluster);
+        let (begun, later) = attempts.split_at(begun);
+        let running = begun.iter().rev().filter(ours).find(|attempt| attempt.ended >= at);
+        let last = || begun.iter().rev().find(ours);
+        running.or_else(last).or_else(|| later.iter().find(ours))?.number
+    }
+
+    /// Who held the GPU that was read.
+    pub(super) fn holders<'a>(&'a self, reading: &Reading<'_>) -> Vec<&'a Held> {
+        let ours = |held: &&Held| meet(held.cluster, reading.cluster);
+        let fits = |held: &&Held| ours(held) && (held.mig.is_none() || held.mig == reading.mig);
+        let uuid = reading.uuid.and_then(|uuid| self.by_uuid.get(uuid));
+        let mut found: Vec<&Held> =
+            uuid.into_iter().flat_map(|held| held.at(reading.at)).filter(fits).collect();
+        let (Some(node), true) = (reading.node, found.is_empty()) else {
+            return found;
+        };
+        if let Some(gpu) = reading.gpu {
+            let place = self.by_place.get(&(node.to_owned(), gpu));
+            found = place.into_iter().flat_map(|held| held.at(reading.at)).filter(fits).collect();
+        }
+        if found.is_empty() {
+            let whole = self.by_node.get(node);
+            found = whole.into_iter().flat_map(|held| held.at(reading.at)).filter(ours).collect();
+        }
+        found
+    }
+}
+
+/// What a sample says of where and when it was read.
+pub(super) struct Reading<'a> {
+    pub(super) cluster: Cluster,
+    pub(super) node: Option<&'a str>,
+    pub(super) gpu: Option<i16>,
+    pub(super) uuid: Option<&'a str>,
+    pub(super) mig: Option<i16>,
+    pub(super) at: i64,
+}
+
+/// GPUs of each node of the inventory.
+struct Installed(HashMap<String, Vec<(Cluster, f64)>>);
+
+impl Installed {
+    fn read(batches: &[RecordBatch], index: &mut HoldingIndex) -> Result<Self> {
+        let mut nodes: HashMap<String, Vec<(Cluster, f64)>> = HashMap::new();
+        for batch in batches {
+            let (names, clusters) = (texts(batch.column(0))?, texts(batch.column(2))?);
+            let counts = batch.column(1).as_primitive::<Float64Type>();
+            for row in 0..batch.num_rows() {
+                let name = clusters.is_valid(row).then(|| clusters.value(row));
+                let found = nodes.entry(names.value(row).to_owned()).or_default();
+                found.push((index.add_cluster(name), counts.value(row)));
+            }
+        }
+        Ok(Self(nodes))
+    }
+
+    fn gpus(&self, node: &str, cluster: Cluster) -> Option<f64> {
+        let found = self.0.get(node)?.iter().filter(|(of, _)| meet(*of, cluster));
+        Some(found.map(|(_, gpus)| gpus).sum::<f64>()).filter(|gpus| *gpus > 0.0)
+    }
+}
+
+fn numbers(batch: &RecordBatch, column: usize) -> Result<Int32Array> {
+    Ok(cast(batch.column(column), &DataType::Int32)?.as_primitive::<Int32Type>().clone())
+}
