@@ -12,9 +12,8 @@
 -- energy_kwh x the site's overhead (PUE), which is 1 unless configured (`energy.pue`); carbon is
 -- NULL where the grid's is not configured.
 WITH held AS (
-    SELECT CASE $by WHEN 'team' THEN t.team WHEN 'user' THEN t."user"
-            WHEN 'project' THEN t.project WHEN 'workload' THEN t.workload
-            WHEN 'pool' THEN t."partition" WHEN 'job' THEN t.job_id END AS held_by,
+    SELECT held_by($by, t.team, t."user", t.project, t.workload, t."partition", t.job_id)
+            AS held_by,
         sum(t.gpus * (CAST(least(t.ended_at, $until) AS BIGINT)
             - CAST(greatest(t.started_at, $from) AS BIGINT))) / 1000.0 AS held_s
     FROM held_time t
@@ -22,9 +21,8 @@ WITH held AS (
     GROUP BY 1
 ),
 read AS (
-    SELECT r.job_id, CASE $by WHEN 'team' THEN r.team WHEN 'user' THEN r."user"
-            WHEN 'project' THEN r.project WHEN 'workload' THEN r.workload
-            WHEN 'pool' THEN r."partition" WHEN 'job' THEN r.job_id END AS held_by,
+    SELECT r.job_id,
+        held_by($by, r.team, r."user", r.project, r.workload, r."partition", r.job_id) AS held_by,
         r.gpus * (CAST(least(r.sampled_at, $until) AS BIGINT)
             - CAST(greatest(r.started_at, $from) AS BIGINT)) / 1000.0 AS gpu_s,
         r.power_w, r.power_source
@@ -84,5 +82,4 @@ SELECT e.held_by, e.energy_j / 3600000 AS energy_kwh,
     CASE WHEN e.held_s > 0 THEN least(e.observed_s / e.held_s, 1) END AS coverage_ratio
 FROM every e
 CROSS JOIN config_energy g
-WHERE $by IN ('team', 'user', 'project', 'workload', 'pool', 'job')
 ORDER BY energy_kwh DESC, e.held_by

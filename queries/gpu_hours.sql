@@ -15,9 +15,7 @@
 -- NULL where no ledger tells them.
 WITH held AS (
     SELECT t.cluster, t.job_id, t.attempt, t.gpus,
-        CASE $by WHEN 'team' THEN t.team WHEN 'user' THEN t."user"
-            WHEN 'project' THEN t.project WHEN 'workload' THEN t.workload
-            WHEN 'pool' THEN t."partition" WHEN 'fleet' THEN 'fleet' END AS held_by,
+        held_by($by, t.team, t."user", t.project, t.workload, t."partition") AS held_by,
         greatest(t.started_at, $from) AS from_at, least(t.ended_at, $until) AS until_at
     FROM held_time t
     WHERE t.started_at < $until AND t.ended_at > $from
@@ -29,9 +27,7 @@ held_bin AS (
 ),
 read AS (
     SELECT r.gpus, r.util_ratio, r.effective_ratio, r.effective_signal,
-        CASE $by WHEN 'team' THEN r.team WHEN 'user' THEN r."user"
-            WHEN 'project' THEN r.project WHEN 'workload' THEN r.workload
-            WHEN 'pool' THEN r."partition" WHEN 'fleet' THEN 'fleet' END AS held_by,
+        held_by($by, r.team, r."user", r.project, r.workload, r."partition") AS held_by,
         greatest(r.started_at, $from) AS from_at, least(r.sampled_at, $until) AS until_at
     FROM job_readings r
     WHERE r.job_id IS NOT NULL AND r.util_ratio IS NOT NULL
@@ -74,6 +70,5 @@ SELECT p.period_started_at, coalesce(p.held_by, '(none)') AS held_by,
         least(coalesce(sum(p.observed_s), 0) / sum(p.held_s), 1) END AS coverage_ratio,
     sum(p.jobs) AS jobs
 FROM part p
-WHERE $by IN ('team', 'user', 'project', 'workload', 'pool', 'fleet')
 GROUP BY p.period_started_at, p.held_by
 ORDER BY p.period_started_at, gpu_hours_held DESC NULLS LAST, held_by

@@ -12,18 +12,14 @@
 -- The rest is as in gpu_hours.
 WITH held AS (
     SELECT t.cluster, t.job_id, t.attempt, t.gpus,
-        CASE $by WHEN 'team' THEN t.team WHEN 'user' THEN t."user"
-            WHEN 'project' THEN t.project WHEN 'workload' THEN t.workload
-            WHEN 'pool' THEN t."partition" WHEN 'fleet' THEN 'fleet' END AS held_by,
+        held_by($by, t.team, t."user", t.project, t.workload, t."partition") AS held_by,
         split_working(greatest(t.started_at, $from), least(t.ended_at, $until)) AS spent
     FROM held_time t
     WHERE t.started_at < $until AND t.ended_at > $from
 ),
 read AS (
     SELECT r.gpus, r.util_ratio, r.effective_ratio, r.effective_signal,
-        CASE $by WHEN 'team' THEN r.team WHEN 'user' THEN r."user"
-            WHEN 'project' THEN r.project WHEN 'workload' THEN r.workload
-            WHEN 'pool' THEN r."partition" WHEN 'fleet' THEN 'fleet' END AS held_by,
+        held_by($by, r.team, r."user", r.project, r.workload, r."partition") AS held_by,
         (CAST(least(r.sampled_at, $until) AS BIGINT)
             - CAST(greatest(r.started_at, $from) AS BIGINT)) / 1000.0 AS elapsed_s
     FROM job_readings r
@@ -60,7 +56,6 @@ total AS (
     ), '') AS effective_signal,
         sum(p.jobs) AS jobs
     FROM part p
-    WHERE $by IN ('team', 'user', 'project', 'workload', 'pool', 'fleet')
     GROUP BY p.held_by
 )
 SELECT coalesce(t.held_by, '(none)') AS held_by, t.held_s / 3600 AS gpu_hours_held,

@@ -49,9 +49,7 @@ by_job AS (
     GROUP BY g.cluster_key, g.job_id, g.attempt_key
 ),
 joined AS (
-    SELECT CASE $by WHEN 'team' THEN h.team WHEN 'user' THEN h."user"
-            WHEN 'project' THEN h.project WHEN 'workload' THEN h.workload
-            WHEN 'job' THEN h.job_id END AS held_by,
+    SELECT held_by($by, h.team, h."user", h.project, h.workload, NULL, h.job_id) AS held_by,
         h.held_s, h.held_s * coalesce(a.asked_ratio, 1) AS asked_s,
         b.observed_s, b.busy_s, b.gpus_observed, b.gpus_active
     FROM held h
@@ -59,7 +57,6 @@ joined AS (
         ON a.job_id = h.job_id AND a.attempt_key = h.attempt_key AND a.cluster_key = h.cluster_key
     LEFT JOIN by_job b
         ON b.job_id = h.job_id AND b.attempt_key = h.attempt_key AND b.cluster_key = h.cluster_key
-    WHERE $by IN ('team', 'user', 'project', 'workload', 'job')
 )
 SELECT coalesce(j.held_by, '(none)') AS held_by, count(*) AS jobs,
     sum(j.asked_s) / 3600 AS gpu_hours_requested, sum(j.held_s) / 3600 AS gpu_hours_held,

@@ -10,69 +10,35 @@
 -- time and by the part of the board that was the job's; power_w is that of a GPU. Where nothing
 -- was read they are NULL with coverage 0: coverage_ratio is observed / held. $job picks one job;
 -- empty means all.
-WITH held AS (
-    SELECT t.cluster AS cluster, t.job_id AS job_id, t.gpus,
-        greatest(t.started_at, $from) AS from_at, least(t.ended_at, $until) AS until_at
-    FROM held_time t
-    WHERE t.started_at < $until AND t.ended_at > $from AND t.job_id IS NOT NULL
-        AND ($job = '' OR t.job_id = $job)
+WITH cut AS (
+    SELECT t.*, unnest(split_bins(greatest(t.started_at, $from), least(t.ended_at, $until), $step))
+        AS bin
+    FROM job_time t
+    WHERE t.started_at < $until AND t.ended_at > $from
+        AND t.job_id IS NOT NULL AND ($job = '' OR t.job_id = $job)
 ),
-held_bin AS (
-    SELECT h.cluster, h.job_id, h.gpus, unnest(split_bins(h.from_at, h.until_at, $step)) AS bin
-    FROM held h
+timed AS (
+    SELECT c.*, c.bin['bin_started_at'] AS bin_started_at, c.bin['elapsed_s'] AS elapsed_s,
+        c.gpus_held * c.bin['elapsed_s'] AS held_s,
+        c.gpus_read * c.bin['elapsed_s'] AS read_s
+    FROM cut c
 ),
-read AS (
-    SELECT coalesce(r.job_cluster, r.cluster) AS cluster, r.job_id AS job_id, r.gpus,
-        r.util_ratio, r.effective_ratio,
-        CASE WHEN r.mem_total_bytes IS NOT NULL THEN r.mem_used_bytes END AS used_bytes,
-        CASE WHEN r.mem_used_bytes IS NOT NULL THEN r.mem_total_bytes END AS total_bytes,
-        r.power_w, greatest(r.started_at, $from) AS from_at,
-        least(r.sampled_at, $until) AS until_at
-    FROM job_readings r
-    WHERE r.started_at < $until AND r.sampled_at > $from AND r.job_id IS NOT NULL
-        AND ($job = '' OR r.job_id = $job)
-),
-read_bin AS (
-    SELECT r.cluster, r.job_id, r.gpus, r.util_ratio, r.effective_ratio, r.used_bytes,
-        r.total_bytes, r.power_w,
-        unnest(split_bins(r.from_at, r.until_at, $step)) AS bin
-    FROM read r
-),
-observed AS (
-    SELECT r.cluster, r.job_id, r.bin['bin_started_at'] AS bin_started_at,
-        r.bin['elapsed_s'] AS elapsed_s,
-        r.gpus * r.bin['elapsed_s'] AS gpu_s, r.util_ratio, r.effective_ratio, r.used_bytes,
-        r.total_bytes, r.power_w
-    FROM read_bin r
-),
-part AS (
-    SELECT h.bin['bin_started_at'] AS bin_started_at, h.cluster, h.job_id, 
-        sum(h.gpus * h.bin['elapsed_s']) AS held_s,
-        CAST(NULL AS DOUBLE) AS observed_s, CAST(NULL AS DOUBLE) AS busy_s,
-        CAST(NULL AS DOUBLE) AS effective_s, CAST(NULL AS DOUBLE) AS used_byte_s,
-        CAST(NULL AS DOUBLE) AS total_byte_s, CAST(NULL AS DOUBLE) AS spent_j,
-        CAST(NULL AS DOUBLE) AS powered_s
-    FROM held_bin h
-    GROUP BY h.bin['bin_started_at'], h.cluster, h.job_id
-    UNION ALL
-    SELECT o.bin_started_at, o.cluster, o.job_id, CAST(NULL AS DOUBLE) AS held_s,
-        sum(o.gpu_s) FILTER (WHERE o.util_ratio IS NOT NULL) AS observed_s,
-        sum(o.gpu_s * o.util_ratio) AS busy_s, sum(o.gpu_s * o.effective_ratio) AS effective_s,
-        sum(o.used_bytes * o.elapsed_s) AS used_byte_s,
-        sum(o.total_bytes * o.elapsed_s) AS total_byte_s, sum(o.power_w * o.gpu_s) AS spent_j,
-        sum(o.gpu_s) FILTER (WHERE o.power_w IS NOT NULL) AS powered_s
-    FROM observed o
-    GROUP BY o.bin_started_at, o.cluster, o.job_id
+summed AS (
+    SELECT t.bin_started_at, t.cluster, t.job_id, sum(t.held_s) AS held_s,
+        sum(t.read_s) FILTER (WHERE t.util_ratio IS NOT NULL) AS observed_s,
+        sum(t.read_s * t.util_ratio) AS busy_s, sum(t.read_s * t.effective_ratio) AS effective_s,
+        sum(t.mem_used_bytes * t.elapsed_s) / nullif(sum(t.mem_total_bytes * t.elapsed_s), 0)
+            AS mem_used_ratio,
+        sum(t.read_s * t.power_w)
+            / nullif(sum(t.read_s) FILTER (WHERE t.power_w IS NOT NULL), 0) AS power_w
+    FROM timed t
+    GROUP BY t.bin_started_at, t.cluster, t.job_id
 )
-SELECT p.bin_started_at, p.cluster, p.job_id,
-    sum(p.busy_s) / nullif(sum(p.observed_s), 0) AS util_ratio,
-    sum(p.effective_s) / nullif(sum(p.observed_s), 0) AS effective_ratio,
-    sum(p.used_byte_s) / nullif(sum(p.total_byte_s), 0) AS mem_used_ratio,
-    sum(p.spent_j) / nullif(sum(p.powered_s), 0) AS power_w,
-    sum(p.held_s) / 3600 AS gpu_hours_held, sum(p.observed_s) / 3600 AS gpu_hours_observed,
-    sum(p.busy_s) / 3600 AS gpu_hours_busy,
-    CASE WHEN sum(p.held_s) > 0 THEN
-        least(coalesce(sum(p.observed_s), 0) / sum(p.held_s), 1) END AS coverage_ratio
-FROM part p
-GROUP BY p.bin_started_at, p.cluster, p.job_id
-ORDER BY p.bin_started_at, cluster, job_id
+SELECT s.bin_started_at, s.cluster, s.job_id, s.busy_s / nullif(s.observed_s, 0) AS util_ratio,
+    s.effective_s / nullif(s.observed_s, 0) AS effective_ratio, s.mem_used_ratio, s.power_w,
+    s.held_s / 3600 AS gpu_hours_held, s.observed_s / 3600 AS gpu_hours_observed,
+    s.busy_s / 3600 AS gpu_hours_busy,
+    CASE WHEN s.held_s > 0 THEN
+        least(coalesce(s.observed_s, 0) / s.held_s, 1) END AS coverage_ratio
+FROM summed s
+ORDER BY s.bin_started_at, s.cluster, s.job_id
