@@ -124,6 +124,14 @@ fn interval(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Shards that make a GPU.
+fn shards(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(shards) if (1.0..=1e6).contains(&shards) => Ok(shards),
+        _ => Err("must be a number from 1 to 1000000".to_owned()),
+    }
+}
+
 /// Options of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -168,6 +176,12 @@ pub struct ImportArgs {
     /// Delimiter (`sacct`); told from the header, else `|`.
     #[arg(long)]
     pub delimiter: Option<char>,
+    /// Shards that a GPU is cut into, where jobs hold `gres/shard` (`sacct`).
+    #[arg(long, value_name = "SHARDS", value_parser = shards)]
+    pub shards_per_gpu: Option<f64>,
+    /// What a numeric resource is, such as `1003=gres/gpu:h100`; may be given again (`sacct`).
+    #[arg(long, value_name = "ID=NAME", value_parser = crate::config::tres_id)]
+    pub tres_id: Vec<(u32, String)>,
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,
@@ -196,4 +210,6 @@ pub enum ImportFormat {
     Allocations,
     /// GPUs held, waiting and installed.
     GpuCounts,
+    /// What happened to GPUs.
+    Events,
 }

@@ -1,10 +1,12 @@
 //! `loadline.toml`: calendar, costs, energy, capacity, and which jobs are which workload.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use loadline_engine::EngineConfig;
 use loadline_engine::calendar::Calendar;
 use loadline_engine::config::{CapacityConfig, EnergyConfig, MoneyConfig};
+use loadline_ingest::source::sacct::{TresIds, default_tres_ids};
 use loadline_ingest::workload::{WorkloadRule, WorkloadRules};
 use serde::Deserialize;
 
@@ -49,6 +51,11 @@ makeup_days = [
 # gpus = 512.0
 # from = "2026-01-01"
 
+# What Slurm's ledger leaves open: how many shards make a GPU, and what numeric resources are.
+# [slurm]
+# shards_per_gpu = 4.0
+# tres_ids = { 1003 = "gres/gpu:h100" }
+
 # Workload types; the first rule whose patterns all match wins, the rest is `unlabelled`. A pattern
 # is a glob over the whole value, or a regular expression between slashes; it is held against
 # partition, name, user, team, project, or label.KEY.
@@ -73,8 +80,58 @@ pub struct Config {
     /// GPUs installed by pool, where the data do not tell.
     #[serde(default)]
     pub capacity: Vec<CapacityConfig>,
+    /// What Slurm's ledger leaves open.
+    #[serde(default)]
+    pub slurm: SlurmConfig,
     #[serde(default)]
     workload: Vec<WorkloadRule>,
+}
+
+/// What Slurm's ledger leaves open.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlurmConfig {
+    /// Shards (`gres/shard`) that a GPU is cut into.
+    pub shards_per_gpu: Option<f64>,
+    /// What numeric resources are, beside the usual 1001 and 1002.
+    #[serde(default)]
+    pub tres_ids: BTreeMap<String, String>,
+}
+
+impl SlurmConfig {
+    /// Resources by their number, the usual ones among them.
+    ///
+    /// # Errors
+    /// An id that is no number, or a name that is no `gres/...`.
+    pub fn ids(&self) -> Result<TresIds, String> {
+        let mut ids = default_tres_ids();
+        for (id, name) in &self.tres_ids {
+            let (id, name) = tres_id(&format!("{id}={name}"))?;
+            ids.insert(id, name);
+        }
+        Ok(ids)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(shards) = self.shards_per_gpu.filter(|shards| !(1.0..=1e6).contains(shards)) {
+            return Err(format!(
+                "`slurm.shards_per_gpu` is {shards}; it must be from 1 to 1000000"
+            ));
+        }
+        self.ids().map(drop)
+    }
+}
+
+/// `1003=gres/gpu:h100` as a number and a name.
+///
+/// # Errors
+/// What the text should be.
+pub fn tres_id(text: &str) -> Result<(u32, String), String> {
+    let told = text.split_once('=').and_then(|(id, name)| Some((id.trim().parse().ok()?, name)));
+    match told {
+        Some((id, name)) if name.starts_with("gres/") => Ok((id, name.to_owned())),
+        _ => Err(format!("`{text}` must be a number and a resource, such as `1003=gres/gpu:h100`")),
+    }
 }
 
 impl Config {
@@ -98,6 +155,7 @@ impl Config {
         let config: Self =
             toml::from_str(&text).map_err(|error| unusable(error.to_string().trim_end()))?;
         config.engine().check().map_err(|reason| unusable(&reason))?;
+        config.slurm.check().map_err(|reason| unusable(&reason))?;
         Ok(config)
     }
 
@@ -138,5 +196,11 @@ mod tests {
         let config: Config = toml::from_str(&uncommented).unwrap();
         assert_eq!((config.capacity.len(), config.money.gpus.len()), (1, 2));
         assert_eq!(config.energy.pue, 1.3);
+        assert_eq!(config.slurm.ids().unwrap()[&1003], "gres/gpu:h100");
+        assert_eq!(config.slurm.shards_per_gpu, Some(4.0));
+        for slip in ["shards_per_gpu = 0.5", "tres_ids = { gpu = \"gres/gpu\" }"] {
+            let config: Config = toml::from_str(&format!("[slurm]\n{slip}\n")).unwrap();
+            assert!(config.slurm.check().is_err(), "{slip}");
+        }
     }
 }

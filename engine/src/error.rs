@@ -1,5 +1,6 @@
 //! Why a question could not be answered.
 
+use datafusion::error::DataFusionError;
 use loadline_ingest::IngestError;
 
 /// Why a question could not be answered; one variant per decision the caller can make.
@@ -13,7 +14,7 @@ pub enum EngineError {
         what: String,
         /// Cause.
         #[source]
-        source: Box<datafusion::error::DataFusionError>,
+        source: Box<DataFusionError>,
     },
     /// No question of that name.
     #[error("no question is named `{name}`")]
@@ -98,7 +99,6 @@ impl EngineError {
     /// What the caller can do about it.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        use datafusion::error::DataFusionError;
         match self {
             Self::UnknownQuery { .. } => ErrorKind::NotFound,
             Self::MissingParameter { .. }
@@ -123,7 +123,7 @@ impl EngineError {
         self.kind() == ErrorKind::Unavailable
     }
 
-    pub(crate) fn sql(what: impl Into<String>, source: datafusion::error::DataFusionError) -> Self {
+    pub(crate) fn sql(what: impl Into<String>, source: DataFusionError) -> Self {
         Self::Sql { what: what.into(), source: Box::new(source) }
     }
 
@@ -155,6 +155,15 @@ impl EngineError {
             Self::MissingParameter { parameter, example, .. } => {
                 Some(format!("add `--param {parameter}={example}`"))
             }
+            Self::Store(error) => error.hint(),
+            Self::Sql { source, .. } => match source.find_root() {
+                DataFusionError::ObjectStore(_) | DataFusionError::ParquetError(_) => Some(
+                    "that file of the store is missing or cut short: put it back from a copy of \
+                     the store; without one, import the same files into a new store (`--store`)"
+                        .into(),
+                ),
+                _ => None,
+            },
             _ => None,
         }
     }

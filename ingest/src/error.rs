@@ -56,6 +56,20 @@ pub enum IngestError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A file of the store is not what it was when it was written.
+    #[error("table `{table}` in `{store}` is damaged: `{file}` {reason}")]
+    Damaged {
+        /// Table.
+        table: String,
+        /// URL of the store.
+        store: String,
+        /// File below the table's folder.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+        /// How to go on.
+        hint: String,
+    },
     /// Arrow refused a batch: a bug on our side or a damaged file.
     #[error("could not convert a batch of rows")]
     Arrow(#[from] arrow::error::ArrowError),
@@ -67,6 +81,7 @@ impl IngestError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Format { hint, .. } => hint.clone(),
+            Self::Damaged { hint, .. } => Some(hint.clone()),
             Self::NoMatch { .. } => {
                 Some("check the path; quote a glob so that the shell leaves it alone".into())
             }

@@ -4,14 +4,21 @@
 //! Rows wait in memory by UTC day; past [`BUFFER_BYTES`] they wait in a temporary folder. Days are
 //! then taken one by one, so that memory holds one day of all GPUs, not the whole history.
 
+mod attempt;
 mod buffer;
 mod clock;
 mod days;
+mod distress;
+mod findings;
+mod inventory;
 mod merging;
 mod outcome;
+mod part;
 mod rejects;
 mod series;
+mod silence;
 mod stale;
+mod stays;
 mod summary;
 mod waiting;
 
@@ -29,6 +36,7 @@ use crate::schema::{Table, instant};
 use crate::store::Store;
 use buffer::Buffer;
 use clock::Clock;
+use findings::Findings;
 use merging::Merging;
 pub use rejects::REJECTS_MAX;
 use series::Series;
@@ -164,7 +172,9 @@ impl Waiting {
             && let Some(instants) = rows.column_by_name(name)
         {
             let instants = instants.as_primitive::<TimestampMillisecondType>();
-            self.clock.watch(waiting::numbers(&rows).values(), instants.values());
+            if table.timed() {
+                self.clock.watch(waiting::numbers(&rows).values(), instants.values());
+            }
         }
         self.buffer.push(rows.clone())?;
         Ok(rows)
@@ -189,7 +199,7 @@ impl Import {
         }
     }
 
-    /// Merges and commits what was taken, one commit a table, inventory first.
+    /// Merges and commits what was taken, one commit a table, in the order of [`Table::ALL`].
     ///
     /// # Errors
     /// Why the first file could not be read, where nothing at all was read; then
@@ -199,16 +209,26 @@ impl Import {
         if let Some(error) = self.unread.take_if(|_| self.waiting.is_empty()) {
             return Err(error);
         }
+        let mut findings = Findings::begin(store, &self.waiting).await?;
         for table in Table::ALL {
+            if let Some(rows) = findings.rows(table)? {
+                self.rows(table, rows)?;
+            }
             if let Some(mut waiting) = self.waiting.remove(&table) {
                 waiting.buffer.settle()?;
-                let merging =
-                    Merging { store, table, settings: &self.settings, part_rows: self.part_rows };
+                let merging = Merging {
+                    store,
+                    table,
+                    settings: &self.settings,
+                    findings: &findings,
+                    part_rows: self.part_rows,
+                };
                 let (outcome, version) = merging.settle(&mut waiting).await?;
                 self.note_series(table, &waiting)?;
                 let room = REJECTS_MAX.saturating_sub(self.rejects.len());
                 self.rejects.extend(outcome.stale.iter().take(room).cloned());
                 self.summary.absorb(table, &outcome, version);
+                findings.take(table, outcome, &waiting)?;
             }
         }
         self.summary.sum_up();
@@ -310,4 +330,4 @@ fn extent(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -7,6 +7,7 @@
 
 pub mod batch;
 pub mod error;
+pub mod event;
 pub mod import;
 mod merge;
 pub mod period;
@@ -16,6 +17,7 @@ pub mod store;
 pub mod workload;
 
 pub use error::IngestError;
+pub use event::{Event, EventKind};
 pub use import::{Import, ImportSettings, ImportSummary};
 pub use schema::Table;
 pub use store::{FileEntry, Store, TableSnapshot};

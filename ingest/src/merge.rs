@@ -71,7 +71,7 @@ pub(crate) fn merge(
     let added = groups.iter().filter(|group| group[0] as usize >= known_rows).count() as u64;
     let duplicates = (all.num_rows() - known_rows) as u64 - added;
     let (rows, updated) = if table.updates() {
-        latest(&all, &groups, known_rows)?
+        latest(table, &all, &groups, known_rows)?
     } else {
         let first: UInt32Array = groups.iter().map(|group| group[0]).collect();
         (take_record_batch(&all, &first)?, 0)
@@ -83,9 +83,10 @@ fn too_many(_: std::num::TryFromIntError) -> ArrowError {
     ArrowError::InvalidArgumentError("more than 4 294 967 295 rows in one partition".into())
 }
 
-/// For each group and column the last value that is not NULL; a first sight keeps the earliest
+/// For each group and column the newest value that is not NULL; a first sight keeps the earliest
 /// instant, a last sight the latest. Also counts the `known` rows that change.
 fn latest(
+    table: Table,
     all: &RecordBatch,
     groups: &[&[u32]],
     known: usize,
@@ -93,13 +94,14 @@ fn latest(
     let schema = all.schema();
     let mut columns = Vec::with_capacity(all.num_columns());
     let mut changed = vec![false; groups.len()];
+    let older = older_sights(table, all, groups);
     for (field, column) in schema.fields().iter().zip(all.columns()) {
         let pick = |group: &&[u32]| -> u32 {
             let seen = group.iter().copied().filter(|row| column.is_valid(*row as usize));
             let chosen = match (field.name().as_str(), field.data_type() == &instant()) {
                 ("first_seen_at", true) => seen.min_by_key(|row| millis(column, *row)),
                 ("last_seen_at", true) => seen.max_by_key(|row| millis(column, *row)),
-                _ => seen.reduce(|_, row| row),
+                _ => seen.reduce(|chosen, row| if older[row as usize] { chosen } else { row }),
             };
             chosen.unwrap_or(group[0])
         };
@@ -114,6 +116,34 @@ fn latest(
     }
     let updated = changed.iter().filter(|changed| **changed).count() as u64;
     Ok((RecordBatch::try_new(schema, columns)?, updated))
+}
+
+/// Rows of an older sight than one before them in their group: an old log or listing does not undo
+/// a new one, it only fills in what that lacks. None where rows do not tell how old they are: of a
+/// device when it was last seen, of a job whether it has started or ended.
+fn older_sights(table: Table, all: &RecordBatch, groups: &[&[u32]]) -> Vec<bool> {
+    let told = |name: &str, row: u32| {
+        let column = all.column_by_name(name).filter(|column| column.is_valid(row as usize))?;
+        Some(millis(column, row))
+    };
+    let age = |row: u32| match table {
+        Table::Jobs => Some(
+            i64::from(told("started_at", row).is_some())
+                + i64::from(told("ended_at", row).is_some()),
+        ),
+        _ => told("last_seen_at", row),
+    };
+    let mut older = vec![false; all.num_rows()];
+    for group in groups.iter().filter(|group| group.len() > 1) {
+        let mut latest = None;
+        for row in *group {
+            if let Some(age) = age(*row) {
+                older[*row as usize] = Some(age) < latest;
+                latest = latest.max(Some(age));
+            }
+        }
+    }
+    older
 }
 
 fn millis(column: &ArrayRef, row: u32) -> i64 {
@@ -138,6 +168,37 @@ mod tests {
     use arrow::array::{Float64Array, StringArray, TimestampMillisecondArray};
 
     use super::*;
+
+    #[test]
+    fn an_older_log_does_not_undo_what_a_newer_one_told() {
+        // Breaks when a board goes back to where it was because an old file is imported late.
+        let at = |values: Vec<Option<i64>>| {
+            Arc::new(TimestampMillisecondArray::from(values).with_timezone("UTC")) as ArrayRef
+        };
+        let gpus = |node: Option<&str>, driver: &str, seen: Option<i64>| {
+            let text = |text: Option<&str>| Arc::new(StringArray::from(vec![text])) as ArrayRef;
+            let columns = [
+                ("gpu_uuid", text(Some("GPU-a"))),
+                ("node", text(node)),
+                ("driver_version", text(Some(driver))),
+                ("last_seen_at", at(vec![seen])),
+            ];
+            let columns = columns.into_iter().map(|(n, a)| (n, a, true));
+            let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+            conform(Table::Gpus, &batch).unwrap()
+        };
+        let told = |known: RecordBatch, new: RecordBatch| {
+            let rows = merge(Table::Gpus, &known, &[new]).unwrap().rows;
+            ["node", "driver_version"].map(|name| {
+                rows.column_by_name(name).unwrap().as_string::<i32>().value(0).to_owned()
+            })
+        };
+        let new = gpus(None, "570", Some(20));
+        assert_eq!(told(new.clone(), gpus(Some("n1"), "550", Some(10))), ["n1", "570"]);
+        assert_eq!(told(gpus(Some("n1"), "550", Some(10)), new.clone()), ["n1", "570"]);
+        // A row without a sight is a correction.
+        assert_eq!(told(new, gpus(Some("n2"), "580", None)), ["n2", "580"]);
+    }
 
     fn jobs(rows: &[(&str, Option<i64>, Option<i64>)]) -> RecordBatch {
         let at = |values: Vec<Option<i64>>| {

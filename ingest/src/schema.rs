@@ -26,19 +26,23 @@ pub enum Table {
     Gpus,
     /// Inventory of nodes.
     Nodes,
+    /// Something that happened to a GPU: lost, recovered, replaced, and the like.
+    Events,
 }
 
 impl Table {
-    /// Every table, in the order in which an import commits them: inventory before what refers
-    /// to it.
-    pub const ALL: [Self; 7] = [
-        Self::Gpus,
+    /// Every table, in the order in which an import commits them. Events follow the readings in
+    /// which they are found, and the inventory of GPUs comes last: that a board has moved is told
+    /// from where it was known to be.
+    pub const ALL: [Self; 8] = [
         Self::Nodes,
         Self::Jobs,
         Self::Allocations,
         Self::GpuCounts,
         Self::NodeSamples,
         Self::Samples,
+        Self::Events,
+        Self::Gpus,
     ];
 
     /// The name in SQL and the folder in the store.
@@ -52,13 +56,14 @@ impl Table {
             Self::GpuCounts => "gpu_counts",
             Self::Gpus => "gpus",
             Self::Nodes => "nodes",
+            Self::Events => "events",
         }
     }
 
     /// Columns of the table, without the partition column.
     #[must_use]
     pub fn schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 7]> = LazyLock::new(|| Table::ALL.map(build_schema));
+        static SCHEMAS: LazyLock<[SchemaRef; 8]> = LazyLock::new(|| Table::ALL.map(build_schema));
         let position = Self::ALL.iter().position(|table| *table == self);
         Arc::clone(&SCHEMAS[position.expect("ALL lists every table")])
     }
@@ -77,6 +82,9 @@ impl Table {
             Self::GpuCounts => &["cluster", "partition", "team", "counted_at"],
             Self::Gpus => &["gpu_uuid"],
             Self::Nodes => &["cluster", "node"],
+            Self::Events => {
+                &["cluster", "node", "gpu", "gpu_uuid", "mig", "kind", "detail", "event_at"]
+            }
         }
     }
 
@@ -87,6 +95,7 @@ impl Table {
         match self {
             Self::Samples | Self::NodeSamples => Some("sampled_at"),
             Self::GpuCounts => Some("counted_at"),
+            Self::Events => Some("event_at"),
             Self::Jobs | Self::Allocations | Self::Gpus | Self::Nodes => None,
         }
     }
@@ -102,7 +111,14 @@ impl Table {
             Self::GpuCounts => &["cluster", "partition", "team", "counted_at"],
             Self::Gpus => &["cluster", "node", "gpu"],
             Self::Nodes => &["cluster", "node"],
+            Self::Events => self.key(),
         }
+    }
+
+    /// Whether its rows are readings, each of which stands for a time (`period_s`).
+    #[must_use]
+    pub const fn timed(self) -> bool {
+        matches!(self, Self::Samples | Self::NodeSamples | Self::GpuCounts)
     }
 
     /// What happens when a row arrives whose key is in the store: a reading was seen once and
@@ -278,6 +294,16 @@ fn build_schema(table: Table) -> SchemaRef {
             ("mem_total_bytes", Int64),
             ("first_seen_at", instant()),
             ("last_seen_at", instant()),
+        ],
+        Table::Events => &[
+            ("event_at", instant()),
+            ("cluster", Utf8),
+            ("node", Utf8),
+            ("gpu", Int16),
+            ("gpu_uuid", Utf8),
+            ("mig", Int16),
+            ("kind", Utf8),
+            ("detail", Utf8),
         ],
     };
     let fields: Fields =

@@ -10,4 +10,5 @@ pub mod mapped;
 pub mod nvidia_smi;
 pub mod sacct;
 pub(crate) mod sample;
+pub(crate) mod trouble;
 pub(crate) mod value;

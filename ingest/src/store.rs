@@ -6,6 +6,7 @@
 //! with statistics; Delta's log decides which of them exist. A file that no commit names was never
 //! written, as far as any reader can tell.
 
+mod damage;
 mod delta;
 #[cfg(test)]
 pub(crate) mod faulty;
@@ -31,6 +32,7 @@ use url::Url;
 use crate::error::IngestError;
 use crate::schema::Table;
 
+use damage::Damage;
 pub(crate) use parquet_file::{Content, part_of};
 pub(crate) use rewrite::{Committed, Rewrite};
 
@@ -124,14 +126,24 @@ impl Store {
     /// The newest version of `table`; `None` before its first commit.
     ///
     /// # Errors
+    /// [`IngestError::Damaged`] when a commit of the log is torn, empty or missing, and
     /// [`IngestError::Store`] when the log cannot be read.
     pub async fn snapshot(&self, table: Table) -> Result<Option<TableSnapshot>, IngestError> {
         let log = self.log(table)?;
-        let found = delta::load(log).await.map_err(|error| self.failed("open", table, error))?;
-        found
-            .map(|delta| delta::snapshot(table, delta))
-            .transpose()
-            .map_err(|error| self.failed("read", table, error))
+        let objects = log.object_store(None);
+        let found = match delta::load(log).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(delta)) => delta::snapshot(table, delta),
+            Err(error) => Err(error),
+        };
+        let damage = match &found {
+            Ok(found) => damage::empty_commit(&objects, found.version).await,
+            Err(_) => damage::of_log(&objects).await,
+        };
+        match damage {
+            Some(damage) => Err(self.damaged(table, damage)),
+            None => found.map(Some).map_err(|error| self.failed("read", table, error)),
+        }
     }
 
     /// Reads every row of a partition, or of the whole table without `date`, in file order.
@@ -156,22 +168,17 @@ impl Store {
         file: &FileEntry,
         columns: Option<&[&str]>,
     ) -> Result<Vec<RecordBatch>, IngestError> {
-        let failed = |cause| self.failed("read", snapshot.table, cause);
-        let path = Path::from(file.path.as_str());
-        let bytes = async { snapshot.objects.get(&path).await?.bytes().await };
-        let bytes = bytes.await.map_err(|error| failed(error.into()))?;
-        let mut reader = ParquetRecordBatchReaderBuilder::try_new(bytes)
-            .map_err(|error| failed(error.into()))?
-            .with_batch_size(65_536);
-        if let Some(columns) = columns {
-            let wanted = reader.schema().fields().iter().enumerate();
-            let wanted = wanted.filter(|(_, field)| columns.contains(&field.name().as_str()));
-            let wanted: Vec<usize> = wanted.map(|(position, _)| position).collect();
-            let mask = ProjectionMask::roots(reader.parquet_schema(), wanted);
-            reader = reader.with_projection(mask);
+        match decode(snapshot, file, columns).await {
+            Ok(rows) => Ok(rows),
+            Err(cause) => {
+                let (objects, version) = (&snapshot.objects, snapshot.version);
+                let damage = damage::of_file(objects, file, version, &cause).await;
+                Err(match damage {
+                    Some(damage) => self.damaged(snapshot.table, damage),
+                    None => self.failed("read", snapshot.table, cause),
+                })
+            }
         }
-        let reader = reader.build().map_err(|error| failed(error.into()))?;
-        Ok(reader.collect::<Result<_, _>>()?)
     }
 
     /// Writes a file beside the tables, whole or not at all. Returns its URL, or its path in a
@@ -201,6 +208,12 @@ impl Store {
         Ok(default_logstore(Arc::new(objects), bucket, &root, &StorageConfig::default()))
     }
 
+    fn damaged(&self, table: Table, damage: Damage) -> IngestError {
+        let Damage { file, reason, hint } = damage;
+        let store = self.url.to_string();
+        IngestError::Damaged { table: table.name().into(), store, file, reason, hint }
+    }
+
     pub(crate) fn failed(&self, action: &'static str, table: Table, source: Cause) -> IngestError {
         IngestError::Store {
             action,
@@ -209,6 +222,25 @@ impl Store {
             source,
         }
     }
+}
+
+/// Reads `columns` (all without) of one file.
+async fn decode(
+    snapshot: &TableSnapshot,
+    file: &FileEntry,
+    columns: Option<&[&str]>,
+) -> Result<Vec<RecordBatch>, Cause> {
+    let path = Path::from(file.path.as_str());
+    let bytes = snapshot.objects.get(&path).await?.bytes().await?;
+    let mut reader = ParquetRecordBatchReaderBuilder::try_new(bytes)?.with_batch_size(65_536);
+    if let Some(columns) = columns {
+        let wanted = reader.schema().fields().iter().enumerate();
+        let wanted = wanted.filter(|(_, field)| columns.contains(&field.name().as_str()));
+        let wanted: Vec<usize> = wanted.map(|(position, _)| position).collect();
+        let mask = ProjectionMask::roots(reader.parquet_schema(), wanted);
+        reader = reader.with_projection(mask);
+    }
+    Ok(reader.build()?.collect::<Result<_, _>>()?)
 }
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;

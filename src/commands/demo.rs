@@ -110,6 +110,8 @@ fn import_args(format: ImportFormat, paths: Vec<String>) -> ImportArgs {
         mapping: None,
         columns: Vec::new(),
         delimiter: None,
+        shards_per_gpu: None,
+        tres_id: Vec::new(),
         json: false,
     }
 }

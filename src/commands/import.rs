@@ -71,7 +71,11 @@ fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), F
             return Ok(dcgm::read(&Input::expand(&args.paths)?, &options, import)?);
         }
         ImportFormat::Sacct => {
+            let mut tres_ids = config.slurm.ids().map_err(Failure::usage)?;
+            tres_ids.extend(args.tres_id.iter().cloned());
             let options = SacctOptions {
+                tres_ids,
+                shards_per_gpu: args.shards_per_gpu.or(config.slurm.shards_per_gpu),
                 columns: args.columns.clone(),
                 delimiter: args.delimiter.map(String::from),
                 zone: args.zone,
@@ -87,6 +91,7 @@ fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), F
         ImportFormat::Nodes => Table::Nodes,
         ImportFormat::Allocations => Table::Allocations,
         ImportFormat::GpuCounts => Table::GpuCounts,
+        ImportFormat::Events => Table::Events,
     };
     let options =
         MappedOptions { mapping: mapping(args)?, zone: args.zone, rules: config.workloads()? };
@@ -152,11 +157,13 @@ fn tell(summary: &ImportSummary) -> Result<(), Failure> {
     ))?;
     if let Some(gap) = &summary.longest_gap {
         print::line(&format!(
-            "  gaps    {}, {:.1} GPU-hours not seen; the longest {:.1} h until {} on {}",
+            "  gaps    {}, {:.1} GPU-hours not seen; the longest {:.1} h from {} to {}: {} on {}",
             summary.gaps,
             summary.gap_gpu_hours,
             gap.hours,
+            gap.from.to_rfc3339(),
             gap.until.to_rfc3339(),
+            gap.gpu_uuid.as_deref().unwrap_or("an unnamed GPU"),
             gap.node.as_deref().unwrap_or("an unnamed node")
         ))?;
     }

@@ -6,29 +6,29 @@
 //! before; a stored day after a changed one is looked at too, since its first readings may stand
 //! for less time than they did.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::ops::Bound;
 
-use arrow::array::{AsArray, BooleanArray, RecordBatch, UInt32Array};
-use arrow::compute::{filter_record_batch, take_record_batch};
-use arrow::datatypes::TimestampMillisecondType;
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
 use arrow::error::ArrowError;
-use chrono::NaiveDate;
+use chrono::{NaiveDate, NaiveTime};
 
 use super::buffer::Buffer;
+use super::findings::Findings;
 use super::outcome::Outcome;
+use super::part::{Merger, Part, instants};
 use super::series::{PARTS_MAX, Series};
-use super::stale;
-use super::waiting::{narrow, numbers, periods, union, with_periods};
+use super::silence::{self, Tails};
+use super::waiting::{narrow, numbers, union};
 use crate::error::IngestError;
-use crate::period::{Gap, Stands, integrate};
 use crate::schema::Table;
 use crate::store::{Content, Rewrite, Store, TableSnapshot, part_of};
 
+const DAY_MS: i64 = 86_400_000;
+
 /// Rows that are merged at once, about.
 pub(super) const PART_ROWS: usize = 1 << 20;
-
-/// Last instant in milliseconds of each series, by its number.
-type Tails = HashMap<u32, i64>;
 
 /// What is merged into what.
 #[derive(Debug)]
@@ -39,17 +39,7 @@ pub(super) struct Days<'a> {
     pub(super) buffer: &'a Buffer,
     pub(super) interval_s: Option<f64>,
     pub(super) part_rows: usize,
-}
-
-/// One part of a day after new rows arrived.
-#[derive(Debug)]
-struct Part {
-    rows: RecordBatch,
-    added: u64,
-    duplicates: u64,
-    stale: RecordBatch,
-    gaps: Vec<Gap>,
-    changed: bool,
+    pub(super) findings: &'a Findings,
 }
 
 impl Days<'_> {
@@ -66,30 +56,68 @@ impl Days<'_> {
         let after: Vec<NaiveDate> = days.iter().filter_map(NaiveDate::succ_opt).collect();
         days.extend(after.into_iter().filter(|day| stored.contains(day)));
         let mut last: Option<(NaiveDate, Tails)> = None;
-        for day in days {
+        let mut known = Tails::new();
+        for day in days.iter().copied() {
             let before = match last.take() {
                 Some((date, tails)) if date.succ_opt() == Some(day) => tails,
-                _ => match day.pred_opt().filter(|date| stored.contains(date)) {
-                    Some(date) => self.tails(date, series).await?,
+                _ => match stored.range(..day).next_back().filter(|_| self.table.timed()) {
+                    Some(date) => self.tails(*date, series).await?,
                     None => Tails::new(),
                 },
             };
-            let tails = self.day(day, &before, series, rewrite, outcome).await?;
+            known.extend(before.iter().map(|(series, at)| (*series, *at)));
+            if self.table == Table::Samples {
+                before.iter().for_each(|(series, at)| outcome.stays.saw(*series, *at, *at));
+            }
+            // Only the day before says for how long the first readings of a day stand.
+            let midnight = day.and_time(NaiveTime::MIN).and_utc().timestamp_millis();
+            let mut before = before;
+            before.retain(|_, at| *at >= midnight - DAY_MS);
+            let tails = self.day(day, (&before, &known), series, rewrite, outcome).await?;
+            known.extend(tails.iter().map(|(series, at)| (*series, *at)));
+            let next = stored.range((Bound::Excluded(day), Bound::Unbounded)).next();
+            let next = next.filter(|next| !days.contains(next) && self.buffer.rows(Some(day)) > 0);
+            if let (Some(next), Table::Samples) = (next, self.table) {
+                self.silence_until(*next, &tails, series, outcome).await?;
+            }
             last = Some((day, tails));
         }
+        Ok(())
+    }
+
+    /// Counts the silence from the last readings of a day to those of the next that is stored.
+    async fn silence_until(
+        &self,
+        next: NaiveDate,
+        tails: &Tails,
+        series: &mut Series,
+        outcome: &mut Outcome,
+    ) -> Result<(), IngestError> {
+        let Some(base) = self.base else { return Ok(()) };
+        let mut columns = self.table.key().to_vec();
+        columns.push("period_s");
+        let mut later = Vec::new();
+        for file in self.files(next) {
+            for batch in self.store.read_file(base, file, Some(&columns)).await? {
+                later.push(narrow(self.table, series, &batch)?);
+            }
+        }
+        let later = union(self.table, later)?;
+        let gaps = silence::after(tails, &later);
+        outcome.gaps(self.table, &series.keys()?, &numbers(&later), &gaps);
         Ok(())
     }
 
     async fn day(
         &self,
         day: NaiveDate,
-        before: &Tails,
+        (before, known): (&Tails, &Tails),
         series: &mut Series,
         rewrite: &mut Rewrite<'_>,
         outcome: &mut Outcome,
     ) -> Result<Tails, IngestError> {
-        let known: u64 = self.files(day).filter_map(|file| file.rows).sum();
-        let rows = usize::try_from(known).unwrap_or(usize::MAX) + self.buffer.rows(Some(day));
+        let stored: u64 = self.files(day).filter_map(|file| file.rows).sum();
+        let rows = usize::try_from(stored).unwrap_or(usize::MAX) + self.buffer.rows(Some(day));
         let parts = rows.div_ceil(self.part_rows).clamp(1, PARTS_MAX);
         let mut first = None;
         let mut changed = false;
@@ -112,11 +140,12 @@ impl Days<'_> {
             };
             let keys = series.keys()?;
             let numbers = numbers(&merged.rows);
-            tails.extend(numbers.values().iter().copied().zip(self.instants(&merged.rows)));
-            if self.buffer.rows(Some(day)) > 0 {
-                outcome.gaps(self.table, &keys, &numbers, &merged.gaps);
+            tails.extend(numbers.values().iter().copied().zip(instants(self.table, &merged.rows)));
+            self.note_gaps(day, (before, known), &keys, &merged, outcome);
+            outcome.aside(&keys, &merged.stale, &merged.hung);
+            if self.table == Table::Samples {
+                outcome.look(&keys, &merged.rows, &self.findings.distress);
             }
-            outcome.aside(&keys, &merged.stale);
             outcome.rows_added += merged.added;
             outcome.rows_known += merged.duplicates;
             if changed && merged.rows.num_rows() > 0 {
@@ -130,6 +159,32 @@ impl Days<'_> {
             }
         }
         Ok(tails)
+    }
+
+    /// Counts the gaps of a part of a day; of a day without new rows those that a late day before
+    /// it ends with.
+    fn note_gaps(
+        &self,
+        day: NaiveDate,
+        (before, known): (&Tails, &Tails),
+        keys: &RecordBatch,
+        merged: &Part,
+        outcome: &mut Outcome,
+    ) {
+        if self.table != Table::Samples {
+            return;
+        }
+        let numbers = numbers(&merged.rows);
+        if self.buffer.rows(Some(day)) > 0 {
+            outcome.gaps(self.table, keys, &numbers, &merged.gaps);
+            let inventory = &self.findings.inventory;
+            let gaps = silence::until(&merged.rows, keys, before, known, inventory);
+            outcome.gaps(self.table, keys, &numbers, &gaps);
+        } else {
+            let midnight = day.and_time(NaiveTime::MIN).and_utc().timestamp_millis();
+            let over = merged.gaps.iter().filter(|gap| gap.after_ms < midnight).cloned();
+            outcome.gaps(self.table, keys, &numbers, &over.collect::<Vec<_>>());
+        }
     }
 
     async fn part(
@@ -156,70 +211,8 @@ impl Days<'_> {
             batches.extend(within(series, part, batch)?);
             Ok(())
         })?;
-        Ok(self.merge(batches, known, before, &series.ranks())?)
-    }
-
-    /// Sorts rows by series and instant; of equal ones the first that came stays, and the store's
-    /// `known` rows came before all.
-    fn merge(
-        &self,
-        batches: Vec<RecordBatch>,
-        known: usize,
-        before: &Tails,
-        ranks: &[u32],
-    ) -> Result<Part, ArrowError> {
-        let all = union(self.table, batches)?;
-        let order = order(&numbers(&all), self.instants(&all), ranks);
-        let added = order.iter().filter(|row| **row as usize >= known).count();
-        let duplicates = all.num_rows() - known - added;
-        let mut rows = take(all, &order)?;
-        let (order, stale) = self.set_aside(&mut rows, order, known)?;
-        let old = periods(&rows);
-        let instants: Vec<i64> = self.instants(&rows).collect();
-        let counts = self.table == Table::GpuCounts;
-        let stands = if counts { Stands::After } else { Stands::Before };
-        let (new, gaps) =
-            integrate(numbers(&rows).values(), &instants, before, self.interval_s, stands);
-        let fresh = order.iter().any(|row| *row as usize >= known);
-        let changed = fresh || old.is_none_or(|old| old.values()[..] != new[..]);
-        Ok(Part {
-            changed: changed && rows.num_rows() > 0,
-            rows: with_periods(&rows, new)?,
-            added: (added - stale.num_rows()) as u64,
-            duplicates: duplicates as u64,
-            stale,
-            gaps,
-        })
-    }
-
-    /// Takes stale readings that are new out of `rows`. One that is in the store stays: it was
-    /// fresh when it was alone.
-    fn set_aside(
-        &self,
-        rows: &mut RecordBatch,
-        order: Vec<u32>,
-        known: usize,
-    ) -> Result<(Vec<u32>, RecordBatch), ArrowError> {
-        let none = rows.slice(0, 0);
-        if self.table != Table::Samples {
-            return Ok((order, none));
-        }
-        let runs = stale::runs(numbers(rows).values(), rows)?;
-        let new = |row: &usize| order[*row] as usize >= known;
-        let stale: Vec<usize> = runs.into_iter().flat_map(|run| run.skip(1)).filter(new).collect();
-        if stale.is_empty() {
-            return Ok((order, none));
-        }
-        let mut keep = vec![true; rows.num_rows()];
-        for row in &stale {
-            keep[*row] = false;
-        }
-        let kept = order.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(row, _)| *row);
-        let kept = kept.collect();
-        let aside: UInt32Array = stale.iter().filter_map(|row| u32::try_from(*row).ok()).collect();
-        let aside = take_record_batch(rows, &aside)?;
-        *rows = filter_record_batch(rows, &BooleanArray::from(keep))?;
-        Ok((kept, aside))
+        let merger = Merger { table: self.table, interval_s: self.interval_s, before };
+        Ok(merger.merge(batches, known, &series.ranks())?)
     }
 
     /// The last reading of each series on a stored day.
@@ -231,7 +224,7 @@ impl Days<'_> {
         for file in self.files(day) {
             for batch in self.store.read_file(base, file, Some(&columns)).await? {
                 let batch = narrow(self.table, series, &batch)?;
-                let instants: Vec<i64> = self.instants(&batch).collect();
+                let instants: Vec<i64> = instants(self.table, &batch).collect();
                 for (number, at) in numbers(&batch).values().iter().zip(instants) {
                     tails.entry(*number).and_modify(|last| *last = at.max(*last)).or_insert(at);
                 }
@@ -243,14 +236,6 @@ impl Days<'_> {
     fn files(&self, day: NaiveDate) -> impl Iterator<Item = &crate::store::FileEntry> {
         let files = self.base.map(|base| base.files.as_slice()).unwrap_or_default();
         files.iter().filter(move |file| file.date == Some(day))
-    }
-
-    fn instants<'r>(&self, rows: &'r RecordBatch) -> impl Iterator<Item = i64> + 'r {
-        let name = self.table.partitioned_by().expect("only readings are merged by day");
-        let column = rows.column_by_name(name);
-        let values =
-            column.map(|column| column.as_primitive::<TimestampMillisecondType>().values());
-        values.into_iter().flat_map(|values| values.iter().copied())
     }
 }
 
@@ -268,30 +253,4 @@ fn within(
     let mine: BooleanArray = mine.collect();
     let rows = filter_record_batch(&batch, &mine)?;
     Ok((rows.num_rows() > 0).then_some(rows))
-}
-
-/// Positions of the rows that stay, sorted by series and instant.
-fn order(numbers: &UInt32Array, instants: impl Iterator<Item = i64>, ranks: &[u32]) -> Vec<u32> {
-    let reading = |series: u32, at: i64| {
-        u128::from(ranks[series as usize]) << 96 | u128::from(at.cast_unsigned() ^ 1 << 63) << 32
-    };
-    let readings = numbers.values().iter().zip(instants);
-    let mut keys: Vec<u128> = readings
-        .zip(0_u32..)
-        .map(|((series, at), row)| reading(*series, at) | u128::from(row))
-        .collect();
-    keys.sort_unstable();
-    keys.dedup_by_key(|key| *key >> 32);
-    keys.into_iter().map(|key| (key & u128::from(u32::MAX)) as u32).collect()
-}
-
-/// Rows in another order; each column is let go as soon as the next form of it is there.
-fn take(all: RecordBatch, order: &[u32]) -> Result<RecordBatch, ArrowError> {
-    if order.len() == all.num_rows() && order.iter().zip(0..).all(|(row, place)| *row == place) {
-        return Ok(all);
-    }
-    let order = UInt32Array::from(order.to_vec());
-    let (schema, columns, _) = all.into_parts();
-    let columns = columns.into_iter().map(|column| arrow::compute::take(&column, &order, None));
-    RecordBatch::try_new(schema, columns.collect::<Result<_, _>>()?)
 }

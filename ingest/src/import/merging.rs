@@ -2,7 +2,9 @@
 
 use arrow::array::RecordBatch;
 
+use super::attempt;
 use super::days::Days;
+use super::findings::Findings;
 use super::outcome::Outcome;
 use super::{ImportSettings, Waiting};
 use crate::error::IngestError;
@@ -19,6 +21,7 @@ pub(super) struct Merging<'a> {
     pub(super) store: &'a Store,
     pub(super) table: Table,
     pub(super) settings: &'a ImportSettings,
+    pub(super) findings: &'a Findings,
     pub(super) part_rows: usize,
 }
 
@@ -56,24 +59,26 @@ impl Merging<'_> {
         base: Option<&TableSnapshot>,
         rewrite: &mut Rewrite<'_>,
     ) -> Result<Outcome, IngestError> {
-        let Self { store, table, part_rows, .. } = *self;
+        let Self { store, table, part_rows, findings, .. } = *self;
         let mut outcome = Outcome::default();
         let buffer = &waiting.buffer;
         if let Some(series) = &mut waiting.series {
             let interval_s = self.settings.interval_s;
-            let days = Days { store, table, base, buffer, interval_s, part_rows };
+            let days = Days { store, table, base, buffer, interval_s, part_rows, findings };
             days.settle(series, rewrite, &mut outcome).await?;
         } else {
-            let mut new = Vec::new();
-            buffer.each(None, |batch| {
-                new.push(conform(table, &batch)?);
-                Ok(())
-            })?;
-            let known = match base {
+            let mut batches = vec![match base {
                 Some(base) => store.read(base, None).await?,
                 None => RecordBatch::new_empty(table.schema()),
-            };
-            let merged = merge(table, &known, &new)?;
+            }];
+            buffer.each(None, |batch| {
+                batches.push(conform(table, &batch)?);
+                Ok(())
+            })?;
+            if table == Table::Jobs {
+                batches = attempt::number(batches)?;
+            }
+            let merged = merge(table, &batches[0], &batches[1..])?;
             outcome.rows_added = merged.added;
             outcome.rows_known = merged.duplicates;
             outcome.rows_updated = merged.updated;

@@ -1,19 +1,39 @@
 //! Readings that a hung driver publishes again and again: staleness, not data.
 //!
-//! A live GPU's power wanders in its decimals. Where every measurement, a power with decimals among
-//! them, stays the same for [`STALE_READINGS`] readings in a row, the sensor is not being read. A
-//! GPU that idles at whole watts, or tells little besides power, is left alone.
+//! Equal readings in a row are stale where a live GPU could not have made them, for one of these
+//! signs; the first of the run is kept, the others are not observed time.
+//!
+//! - Its energy counter stands still although it draws power.
+//! - A figure with many digits stays the same to the last of them: power with decimals, or a share
+//!   of engine activity finer than a percent.
+//! - It is partly busy, at the same load, power and temperature for twice as long.
+//!
+//! A GPU that idles at whole watts, one that is full at its power limit, and a source that tells
+//! little besides power are left alone. A reading that is published again with its own old time is
+//! one reading, and what follows it a gap.
 
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch};
 use arrow::compute::SortOptions;
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::{DataType, Float64Type, TimestampMillisecondType};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 
+use super::waiting::{SERIES, numbers};
+
 /// Equal readings in a row that make a run of them stale; the first of the run is kept.
 pub const STALE_READINGS: usize = 10;
+
+/// Equal readings in a row of a partly busy GPU, where nothing finer tells.
+const LOAD_READINGS: usize = 2 * STALE_READINGS;
+
+/// Energy that a live GPU would have counted, in joules, before a standing counter means anything.
+const ENERGY_J_MIN: f64 = 100.0;
+
+/// Utilisation of a partly busy GPU: less may be what an idle one reports, and a full one is
+/// steady.
+const PARTLY_BUSY: Range<f64> = 0.1..0.99;
 
 /// Measurements, besides power, that must be known before equality means anything.
 const WITNESSES: usize = 2;
@@ -21,48 +41,186 @@ const WITNESSES: usize = 2;
 /// Columns that describe and do not measure.
 const CONSTANT: [&str; 5] = ["sampled_at", "gpu_model", "job_id", "mem_total_bytes", "period_s"];
 
-/// Runs of stale readings of rows sorted by series and instant, each with its first, good reading.
-pub(super) fn runs(series: &[u32], rows: &RecordBatch) -> Result<Vec<Range<usize>>, ArrowError> {
-    let Some(power) = rows.column_by_name("power_w") else { return Ok(Vec::new()) };
-    let power = power.as_primitive::<Float64Type>();
-    let same = |row: usize| {
-        series[row] == series[row - 1]
-            && power.is_valid(row)
-            && power.is_valid(row - 1)
-            && power.value(row).to_bits() == power.value(row - 1).to_bits()
-    };
+/// Shares that are measured finer than a percent.
+const FINE: [&str; 4] =
+    ["sm_active_ratio", "sm_occupancy_ratio", "tensor_active_ratio", "dram_active_ratio"];
+
+/// What shows that equal readings are stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// The energy counter stands still under power.
+    Counter,
+    /// A figure stays the same to the last of many digits.
+    Digits,
+    /// The same part of the GPU is busy, at the same power and temperature.
+    Load,
+}
+
+impl Sign {
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Self::Counter => "the energy counter stands still under power",
+            Self::Digits => "every figure is the same to its last digit",
+            Self::Load => "the same load, power and temperature for long",
+        }
+    }
+}
+
+/// A run of equal readings, the first of which is good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) rows: Range<usize>,
+    pub(super) sign: Sign,
+}
+
+/// Readings of a run that were kept aside.
+#[derive(Debug)]
+pub(super) struct Hung {
+    pub(super) series: u32,
+    pub(super) from_ms: i64,
+    pub(super) until_ms: i64,
+    pub(super) readings: usize,
+    pub(super) sign: Sign,
+}
+
+impl Run {
+    /// What is told of the `aside` rows of the run.
+    pub(super) fn hung(&self, rows: &RecordBatch, aside: &[usize]) -> Option<Hung> {
+        let instants = rows["sampled_at"].as_primitive::<TimestampMillisecondType>();
+        let (first, last) = (*aside.first()?, *aside.last()?);
+        Some(Hung {
+            series: numbers(rows).value(first),
+            from_ms: instants.value(first),
+            until_ms: instants.value(last),
+            readings: aside.len(),
+            sign: self.sign,
+        })
+    }
+}
+
+/// Runs of stale readings of rows sorted by series and instant.
+pub(super) fn runs(series: &[u32], rows: &RecordBatch) -> Result<Vec<Run>, ArrowError> {
+    let columns = Columns::of(rows);
     let mut found = Vec::new();
     let mut start = 0;
     for row in 1..=rows.num_rows() {
-        if row < rows.num_rows() && same(row) {
+        if row < rows.num_rows() && series[row] == series[row - 1] && columns.beats_as(row - 1, row)
+        {
             continue;
         }
-        let with_decimals = power.is_valid(start) && power.value(start).fract() != 0.0;
-        if row - start >= STALE_READINGS && with_decimals {
-            found.extend(equal(rows, start..row)?);
+        if row - start >= STALE_READINGS && columns.may_be_stale(start) {
+            for equal in equal(rows, start..row)? {
+                let sign = columns.sign(&equal.rows, equal.known);
+                found.extend(sign.map(|sign| Run { rows: equal.rows, sign }));
+            }
         }
         start = row;
     }
     Ok(found)
 }
 
+/// The columns that can tell a live GPU from a hung driver.
+struct Columns<'r> {
+    instants: &'r [i64],
+    power: Option<&'r Float64Array>,
+    energy: Option<&'r Float64Array>,
+    util: Option<&'r Float64Array>,
+    temp: Option<&'r Float64Array>,
+    fine: Vec<&'r Float64Array>,
+}
+
+impl<'r> Columns<'r> {
+    fn of(rows: &'r RecordBatch) -> Self {
+        let column = |name: &str| rows.column_by_name(name)?.as_primitive_opt::<Float64Type>();
+        let instants = rows.column_by_name("sampled_at");
+        let instants = instants.and_then(|at| at.as_primitive_opt::<TimestampMillisecondType>());
+        Self {
+            instants: instants.map_or(&[], |at| at.values()),
+            power: column("power_w"),
+            energy: column("energy_j"),
+            util: column("gpu_util_ratio"),
+            temp: column("temp_c"),
+            fine: FINE.iter().filter_map(|name| column(name)).collect(),
+        }
+    }
+
+    /// Whether two rows have the same pulse: power, or without it the first fine share.
+    fn beats_as(&self, one: usize, other: usize) -> bool {
+        let bits = |row| {
+            let power = value(self.power, row).map(|power| (0, power.to_bits()));
+            let mut fine = self.fine.iter().enumerate();
+            let fine = || fine.find_map(|(n, c)| Some((n + 1, value(Some(c), row)?.to_bits())));
+            power.or_else(fine)
+        };
+        bits(one).is_some_and(|pulse| bits(other) == Some(pulse))
+    }
+
+    /// Whether a run from `row` on can have a sign at all.
+    fn may_be_stale(&self, row: usize) -> bool {
+        self.digits(row) || self.counter(row).is_some() || self.partly_busy(row)
+    }
+
+    /// The power under which the energy counter should move.
+    fn counter(&self, row: usize) -> Option<f64> {
+        value(self.energy, row).filter(|energy| *energy > 0.0)?;
+        value(self.power, row).filter(|power| *power > 0.0)
+    }
+
+    fn digits(&self, row: usize) -> bool {
+        let fine = |share: f64| share > 0.0 && share < 1.0 && !whole(share * 100.0);
+        value(self.power, row).is_some_and(|power| power.fract() != 0.0)
+            || self.fine.iter().any(|column| value(Some(column), row).is_some_and(fine))
+    }
+
+    fn partly_busy(&self, row: usize) -> bool {
+        value(self.util, row).is_some_and(|util| PARTLY_BUSY.contains(&util))
+            && value(self.power, row).is_some_and(|power| power > 0.0)
+            && value(self.temp, row).is_some()
+    }
+
+    /// What shows that equal rows are stale; `known` of their measurements are told.
+    fn sign(&self, rows: &Range<usize>, known: usize) -> Option<Sign> {
+        let lasted_s = (self.instants[rows.end - 1] - self.instants[rows.start]) as f64 / 1e3;
+        let counted = |power: f64| power * lasted_s >= ENERGY_J_MIN;
+        if rows.len() >= STALE_READINGS && self.counter(rows.start).is_some_and(counted) {
+            return Some(Sign::Counter);
+        }
+        if known <= WITNESSES {
+            return None;
+        }
+        if rows.len() >= STALE_READINGS && self.digits(rows.start) {
+            return Some(Sign::Digits);
+        }
+        (rows.len() >= LOAD_READINGS && self.partly_busy(rows.start)).then_some(Sign::Load)
+    }
+}
+
+fn value(column: Option<&Float64Array>, row: usize) -> Option<f64> {
+    column.filter(|column| column.is_valid(row)).map(|column| column.value(row))
+}
+
+/// Whether a figure is whole but for what binary fractions lose.
+fn whole(value: f64) -> bool {
+    (value - value.round()).abs() < 1e-6
+}
+
+/// Rows in which every measurement is the same, and how many of them are told.
+struct Equal {
+    rows: Range<usize>,
+    known: usize,
+}
+
 /// Long enough runs within `range` in which every measurement stays the same.
-fn equal(rows: &RecordBatch, range: Range<usize>) -> Result<Vec<Range<usize>>, ArrowError> {
+fn equal(rows: &RecordBatch, range: Range<usize>) -> Result<Vec<Equal>, ArrowError> {
     let measured: Vec<ArrayRef> = rows
         .schema()
         .fields()
         .iter()
         .zip(rows.columns())
         .filter(|(field, _)| !CONSTANT.contains(&field.name().as_str()))
-        .filter(|(field, _)| {
-            field.data_type().is_numeric() && field.name() != super::waiting::SERIES
-        })
+        .filter(|(field, _)| field.data_type().is_numeric() && field.name() != SERIES)
         .map(|(_, column)| column.slice(range.start, range.len()))
         .collect();
-    let known = measured.iter().filter(|column| column.is_valid(0)).count();
-    if known < WITNESSES + 1 {
-        return Ok(Vec::new());
-    }
     let field = |kind: &DataType| SortField::new_with_options(kind.clone(), SortOptions::default());
     let fields = measured.iter().map(|column| field(column.data_type())).collect();
     let keys = RowConverter::new(fields)?.convert_columns(&measured)?;
@@ -73,7 +231,8 @@ fn equal(rows: &RecordBatch, range: Range<usize>) -> Result<Vec<Range<usize>>, A
             continue;
         }
         if row - start >= STALE_READINGS {
-            found.push(range.start + start..range.start + row);
+            let known = measured.iter().filter(|column| column.is_valid(start)).count();
+            found.push(Equal { rows: range.start + start..range.start + row, known });
         }
         start = row;
     }

@@ -16,8 +16,8 @@ pub struct ImportSummary {
     pub dry_run: bool,
     /// Records read from the input.
     pub rows_read: u64,
-    /// Rows that are new in the store. Inventory and allocations that readings and jobs tell beside
-    /// themselves are counted in `tables` only.
+    /// Rows that are new in the store. Inventory, events and allocations that readings and jobs
+    /// tell beside themselves are counted in `tables` only.
     pub rows_kept: u64,
     /// Rows whose key was known already, of the same tables.
     pub rows_duplicate: u64,
@@ -120,7 +120,8 @@ impl ImportSummary {
     /// Sums over the tables that the input is about.
     pub(super) fn sum_up(&mut self) {
         let beside = |name: &str| {
-            [Table::Gpus, Table::Nodes, Table::Allocations].iter().any(|table| table.name() == name)
+            let tables = [Table::Gpus, Table::Nodes, Table::Allocations, Table::Events];
+            tables.iter().any(|table| table.name() == name)
         };
         let only_beside = self.tables.keys().all(|name| beside(name));
         for (name, told) in &self.tables {

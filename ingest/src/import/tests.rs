@@ -1,3 +1,5 @@
+mod attempts;
+mod events;
 mod faults;
 mod rules;
 
@@ -9,7 +11,7 @@ use crate::merge::merge;
 use crate::store::{Committed, Content, Rewrite};
 
 /// Readings of one GPU at these seconds after 2026-01-01T00:00:00Z.
-fn readings(gpu: &str, seconds: &[i64]) -> RecordBatch {
+pub(crate) fn readings(gpu: &str, seconds: &[i64]) -> RecordBatch {
     let at = seconds.iter().map(|s| (1_767_225_600 + s) * 1_000).collect::<Vec<i64>>();
     let at = TimestampMillisecondArray::from(at).with_timezone("UTC");
     let power = Float64Array::from_iter_values(seconds.iter().map(|s| *s as f64));
@@ -22,7 +24,7 @@ fn readings(gpu: &str, seconds: &[i64]) -> RecordBatch {
     .unwrap()
 }
 
-async fn import(store: &Store, batches: Vec<RecordBatch>) -> ImportSummary {
+pub(crate) async fn import(store: &Store, batches: Vec<RecordBatch>) -> ImportSummary {
     let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
     for batch in batches {
         import.read(batch.num_rows() as u64);
@@ -37,7 +39,27 @@ async fn content(store: &Store) -> RecordBatch {
     merge(Table::Samples, &RecordBatch::new_empty(Table::Samples.schema()), &[rows]).unwrap().rows
 }
 
-fn store() -> (tempfile::TempDir, Store) {
+/// Events of the store: instant, board, kind and words.
+async fn events(store: &Store) -> Vec<String> {
+    let Some(snapshot) = store.snapshot(Table::Events).await.unwrap() else { return Vec::new() };
+    let rows = store.read(&snapshot, None).await.unwrap();
+    let at = rows["event_at"].as_primitive::<TimestampMillisecondType>();
+    let text = |name: &str, row: usize| {
+        let column = rows[name].as_string::<i32>();
+        if column.is_valid(row) { column.value(row).to_owned() } else { "-".into() }
+    };
+    let told = (0..rows.num_rows()).map(|row| {
+        let at = DateTime::from_timestamp_millis(at.value(row)).unwrap();
+        let at = at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        let (uuid, kind) = (text("gpu_uuid", row), text("kind", row));
+        format!("{at} {uuid} {kind} {}", text("detail", row))
+    });
+    let mut told: Vec<String> = told.collect();
+    told.sort();
+    told
+}
+
+pub(crate) fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().to_str().unwrap()).unwrap();
     (folder, store)

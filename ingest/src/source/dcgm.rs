@@ -15,12 +15,12 @@ use chrono_tz::Tz;
 
 use super::clock::stamp;
 use super::input::{Input, Line, Lines};
-use super::sample::{Name, Names, Sample, Samples, keep};
-use super::value::Measure;
+use super::sample::{Name, Names, Samples};
 use crate::batch::{Notice, Output, Reject};
 use crate::error::IngestError;
 
 mod answer;
+mod device;
 mod found;
 mod metric;
 mod page;
@@ -247,27 +247,6 @@ impl<'a> Pages<'a> {
             self.samples.push(&sample, out)?;
         }
         Ok(())
-    }
-
-    fn note_device(
-        &mut self,
-        sample: &Sample,
-        driver: &Name,
-        vbios: &Name,
-        line: Option<u64>,
-        out: &mut dyn Output,
-    ) {
-        let Some(uuid) = &sample.gpu_uuid else { return };
-        let device = self.samples.device(uuid);
-        keep(&mut device.driver_version, driver);
-        keep(&mut device.vbios_version, vbios);
-        // Xid 79: the GPU has fallen off the bus. The field keeps the last error, so it is said
-        // once, not at every page.
-        let lost = sample.get(Measure::Xid) == Some(79.0);
-        if lost && device.state != Some("lost") {
-            device.state = Some("lost");
-            self.notice(line, format!("`{uuid}`: lost (Xid 79)"), out);
-        }
     }
 
     /// The time of a page whose lines have none, or why it has none.

@@ -8,6 +8,8 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone}
 use chrono_tz::Tz;
 use serde::Deserialize;
 
+use super::clock::doubled::Doubled;
+
 /// What a local time that exists twice means; one that never existed is read with the offset
 /// before the gap, unless it is to be rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -20,6 +22,8 @@ pub enum Ambiguous {
     Later,
     /// Neither: the row is kept aside, and so is one at a time that never existed.
     Reject,
+    /// What the rows before it say, which were written in order; the first time where they do not.
+    Order,
 }
 
 /// Unit of a bare number of time since 1970-01-01T00:00:00Z.
@@ -55,6 +59,7 @@ pub(crate) struct Moments {
     never: u64,
     unzoned: u64,
     example: Option<String>,
+    doubled: Doubled,
 }
 
 impl Moments {
@@ -68,6 +73,7 @@ impl Moments {
             never: 0,
             unzoned: 0,
             example: None,
+            doubled: Doubled::default(),
         }
     }
 
@@ -128,12 +134,21 @@ impl Moments {
             return Ok(local.and_utc().timestamp_millis());
         }
         match self.zone.from_local_datetime(&local) {
-            LocalResult::Single(at) => Ok(at.timestamp_millis()),
+            LocalResult::Single(at) => {
+                self.doubled.passed(at.timestamp_millis());
+                Ok(at.timestamp_millis())
+            }
             LocalResult::Ambiguous(first, second) => {
                 self.twice += 1;
                 self.doubt(local, "twice")?;
-                let at = if self.ambiguous == Ambiguous::Later { second } else { first };
-                Ok(at.timestamp_millis())
+                let both = [first.timestamp_millis(), second.timestamp_millis()];
+                let at = match self.ambiguous {
+                    Ambiguous::Later => both[1],
+                    Ambiguous::Order => self.doubled.pick(0, both).unwrap_or(both[0]),
+                    Ambiguous::Earlier | Ambiguous::Reject => both[0],
+                };
+                self.doubled.passed(at);
+                Ok(at)
             }
             LocalResult::None => {
                 self.never += 1;
@@ -159,13 +174,15 @@ impl Moments {
     pub(crate) fn doubts(&mut self) -> Option<String> {
         let example = self.example.take()?;
         let (twice, never) = (std::mem::take(&mut self.twice), std::mem::take(&mut self.never));
-        let which = if self.ambiguous == Ambiguous::Later { "later" } else { "earlier" };
+        let taken = match self.ambiguous {
+            Ambiguous::Later => "the later instant was taken",
+            Ambiguous::Order => "they are told apart by the order of the rows",
+            Ambiguous::Earlier | Ambiguous::Reject => "the earlier instant was taken",
+        };
         let zone = self.zone;
         let mut parts = Vec::new();
         if twice > 0 {
-            parts.push(format!(
-                "{twice} local times happened twice in `{zone}`; the {which} instant was taken"
-            ));
+            parts.push(format!("{twice} local times happened twice in `{zone}`; {taken}"));
         }
         if never > 0 {
             parts.push(format!(

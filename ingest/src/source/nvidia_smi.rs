@@ -9,6 +9,7 @@
 //! `nvidia-smi --help-query-gpu` and the outputs of drivers 418 to 610.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -20,6 +21,7 @@ use super::sample::{Name, Names, Sample, Samples};
 use super::value::Measure;
 use crate::batch::{Notice, Output, Reject};
 use crate::error::IngestError;
+use crate::event::Event;
 
 mod csv;
 mod document;
@@ -67,10 +69,17 @@ pub fn read(inputs: &[Input], options: &Options, out: &mut dyn Output) -> Result
 }
 
 /// Which GPU a row is of: by UUID, else by where it sits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Gpu {
     Uuid(Arc<str>),
     Index(i16),
+}
+
+/// A GPU as a number, the same throughout a file.
+fn who(gpu: &Gpu) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    gpu.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// When a row was read, where the row itself does not say.
@@ -100,6 +109,8 @@ struct Log<'a> {
     recognised: bool,
     lines: u64,
     processes_unplaced: u64,
+    /// Messages before the first reading.
+    untimed: Vec<Event>,
 }
 
 impl<'a> Log<'a> {
@@ -136,6 +147,7 @@ impl<'a> Log<'a> {
             told: HashSet::new(),
             lines: 0,
             processes_unplaced: 0,
+            untimed: Vec::new(),
         })
     }
 
@@ -213,16 +225,18 @@ impl<'a> Log<'a> {
         let Some(stamp) = stamp(text) else { return Ok(false) };
         self.recognised = true;
         self.block_gpus.clear();
-        self.block = match self.resolve(number, &stamp, text, out)? {
+        self.block = match self.resolve(number, None, &stamp, text, out)? {
             Ok(at) => BlockTime::At(at),
             Err(why) => BlockTime::Unclear(why),
         };
         Ok(true)
     }
 
+    /// The instant of a time that was printed as `text`: of a reading of `gpu`, or of all after it.
     fn resolve(
         &mut self,
         number: u64,
+        gpu: Option<&Gpu>,
         stamp: &Stamp,
         text: &str,
         out: &mut dyn Output,
@@ -232,7 +246,7 @@ impl<'a> Log<'a> {
         {
             self.clock.learn(*local, at);
         }
-        let resolved = self.clock.resolve(stamp);
+        let resolved = self.clock.resolve_of(gpu.map_or(0, who), stamp);
         if let Some(text) = self.clock.notice() {
             self.notice(Some(number), text, out);
         }

@@ -2,14 +2,15 @@
 //!
 //! Columns are found by name in the header, or named by [`SacctOptions::columns`]. Times are read
 //! as UTC (ask with `TZ=UTC sacct ...`) unless a zone is given, which is told. Job steps are no jobs: they only
-//! fill in what the job's own row lacks. Which attempt a row is, is decided when all is read
-//! (see [`attempt`]), so a call holds its rows in memory: about 0.4 KB each.
+//! fill in what the job's own row lacks, so a call holds its rows in memory: about 0.4 KB each.
+//! Which attempt a row is, the ledger's count of restarts says; without it the import tells attempts
+//! apart by submission and start.
 //!
 //! # Source
 //! `sacct(1)` and `slurm.conf(5)` of Slurm; the columns of slurmdb's job table.
 
-mod attempt;
 mod columns;
+mod command;
 mod duration;
 mod nodelist;
 mod record;
@@ -18,7 +19,7 @@ mod state;
 mod tres;
 mod untold;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono_tz::Tz;
 
@@ -51,6 +52,9 @@ pub struct SacctOptions {
     pub zone: Option<Tz>,
     /// What numeric TRES ids stand for.
     pub tres_ids: TresIds,
+    /// Shards (`gres/shard`) that a GPU is cut into; without it the GPUs of jobs with shards are
+    /// NULL.
+    pub shards_per_gpu: Option<f64>,
     /// Column that names the project, such as `WCKey`; no project without one.
     pub project: Option<String>,
     /// Rules that give jobs their workload.
@@ -64,6 +68,7 @@ impl Default for SacctOptions {
             delimiter: None,
             zone: None,
             tres_ids: default_tres_ids(),
+            shards_per_gpu: None,
             project: None,
             rules: WorkloadRules::default(),
         }
@@ -89,7 +94,6 @@ pub fn read(
             out.unread(error)?;
         }
     }
-    attempt::number_attempts(&mut ledger.rows);
     for rows in ledger.rows.chunks(BATCH_ROWS) {
         out.rows(Table::Jobs, row::batch(rows)?)?;
     }
@@ -101,6 +105,8 @@ pub fn read(
 struct Ledger {
     rows: Vec<JobRow>,
     latest: HashMap<String, usize>,
+    /// Rows whose GPUs only their steps tell.
+    of_steps: HashSet<usize>,
     zone_told: bool,
 }
 
@@ -218,10 +224,14 @@ impl Ledger {
         let row = &mut self.rows[*at];
         if row.started_at.is_some() {
             if row.gpus_allocated.is_none() {
+                self.of_steps.insert(*at);
+            }
+            // The batch step runs on the first node alone: the step with most GPUs tells best.
+            if self.of_steps.contains(at) && row.gpus_allocated < step.gpus_allocated {
                 row.gpus_allocated = step.gpus_allocated;
             }
-            if row.gpus_requested.is_none() {
-                row.gpus_requested = step.gpus_allocated;
+            if row.gpus_requested.is_none() || self.of_steps.contains(at) {
+                row.gpus_requested = row.gpus_allocated;
             }
             if row.nodes.is_none() {
                 row.nodes.clone_from(&step.nodes);
@@ -267,9 +277,7 @@ fn tell(
     if let Some(text) = moments.doubts() {
         notice(text);
     }
-    if let Some(text) = reader.notices() {
-        notice(text);
-    }
+    reader.notices().into_iter().for_each(notice);
 }
 
 #[cfg(test)]

@@ -8,9 +8,11 @@ use arrow::array::{
     TimestampMillisecondBuilder,
 };
 
+use super::trouble::{self, Troubles};
 use super::value::{COLUMNS, Kind, Measure, Reading};
 use crate::batch::Output;
 use crate::error::IngestError;
+use crate::event::{self, EventKind};
 use crate::schema::Table;
 
 /// Rows that are handed over at once.
@@ -80,7 +82,8 @@ impl Values {
     }
 }
 
-/// Gathers samples and hands them over in batches; remembers the devices it saw.
+/// Gathers samples and hands them over in batches; remembers the devices it saw, and what
+/// happened to them.
 #[derive(Debug)]
 pub(crate) struct Samples {
     rows: usize,
@@ -90,6 +93,7 @@ pub(crate) struct Samples {
     mig: Int16Builder,
     values: Vec<Values>,
     seen: BTreeMap<Arc<str>, Device>,
+    pub(crate) troubles: Troubles,
 }
 
 /// What the inventory learns of one GPU.
@@ -111,7 +115,6 @@ pub(crate) struct Device {
 impl Device {
     /// Takes what `new` knows.
     pub(crate) fn learn(&mut self, new: Self) {
-        keep(&mut self.driver_version, &new.driver_version);
         keep(&mut self.cuda_version, &new.cuda_version);
         keep(&mut self.vbios_version, &new.vbios_version);
         self.state = new.state;
@@ -133,6 +136,7 @@ impl Default for Samples {
             mig: Int16Builder::new(),
             values: values.collect(),
             seen: BTreeMap::new(),
+            troubles: Troubles::default(),
         }
     }
 }
@@ -168,6 +172,17 @@ impl Samples {
             self.seen.insert(Arc::clone(gpu_uuid), Device::default());
         }
         self.seen.get_mut(gpu_uuid).expect("it was inserted above")
+    }
+
+    /// Takes the driver version that a reading tells; another one than before is an event.
+    pub(crate) fn driver(&mut self, sample: &Sample, version: &Name) {
+        let (Some(uuid), Some(new)) = (&sample.gpu_uuid, version) else { return };
+        let device = self.device(uuid);
+        let Some(old) = device.driver_version.replace(Arc::clone(new)) else { return };
+        if old != *new {
+            let detail = format!("driver {old} became {new}");
+            self.troubles.event(trouble::of(sample, EventKind::DriverChanged, detail));
+        }
     }
 
     fn see(&mut self, sample: &Sample) {
@@ -212,6 +227,10 @@ impl Samples {
     /// Hands over what is left, and the inventory of the devices seen.
     pub(crate) fn finish(mut self, out: &mut dyn Output) -> Result<(), IngestError> {
         self.flush(out)?;
+        let events = self.troubles.take();
+        if !events.is_empty() {
+            out.rows(Table::Events, event::batch(&events)?)?;
+        }
         if self.seen.is_empty() {
             return Ok(());
         }

@@ -5,6 +5,8 @@
 //! measurement can be, a blank sentinel of DCGM or NaN: NULL, and counted. *Unreadable* is text
 //! that is neither.
 
+use crate::event::EventKind;
+
 /// What a cell holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Reading {
@@ -208,6 +210,16 @@ pub(crate) fn distress(text: &str) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// The event that a state of [`distress`] begins.
+pub(crate) fn kind(state: &str) -> EventKind {
+    if state == "lost" { EventKind::Lost } else { EventKind::RequiresReset }
+}
+
+/// Whether a state of the inventory is one that [`distress`] tells.
+pub(crate) fn distressed(state: &str) -> bool {
+    matches!(state, "lost" | "needs reset")
 }
 
 /// Whether a figure is one of DCGM's "no value": the top of its 32-bit, 64-bit and

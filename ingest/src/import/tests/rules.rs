@@ -23,6 +23,16 @@ fn powers(powers: &[f64], energy: impl Fn(usize) -> Option<f64>) -> RecordBatch 
     .unwrap()
 }
 
+/// The same readings with a column more, the same in all.
+fn also(rows: &RecordBatch, name: &str, value: f64) -> RecordBatch {
+    let schema = rows.schema();
+    let names = schema.fields().iter().map(|field| field.name().as_str()).chain([name]);
+    let column: ArrayRef = Arc::new(Float64Array::from(vec![value; rows.num_rows()]));
+    let columns = rows.columns().iter().cloned().chain([column]);
+    let columns = names.zip(columns).map(|(name, column)| (name, column, true));
+    RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+}
+
 #[tokio::test]
 async fn a_hung_driver_is_kept_aside_and_the_gap_shows() {
     let (_folder, store) = store();
@@ -41,14 +51,98 @@ async fn a_hung_driver_is_kept_aside_and_the_gap_shows() {
 
 #[tokio::test]
 async fn what_only_looks_stale_is_kept() {
-    let idle = powers(&[60.0; 20], |_| None);
+    // Breaks when an idle GPU at whole watts, or a full one at its limit, is taken for a hung one.
+    let idle = powers(&[60.0; 40], |_| None);
     let counting = powers(&[61.27; 20], |n| Some(5.0e6 + n as f64));
     let short = powers(&[61.27; 9], |_| None);
-    for (rows, kept) in [(idle, 20), (counting, 20), (short, 9)] {
+    let no_counter = powers(&[60.0; 40], |_| Some(0.0));
+    let full = also(&powers(&[700.0; 40], |_| None), "gpu_util_ratio", 1.0);
+    let nearly_idle = also(&powers(&[20.0; 40], |_| None), "gpu_util_ratio", 0.02);
+    let asleep = also(&powers(&[60.0; 40], |_| None), "sm_active_ratio", 0.0);
+    for rows in [idle, counting, short, no_counter, full, nearly_idle, asleep] {
         let (_folder, store) = store();
+        let count = rows.num_rows() as u64;
         let summary = import(&store, vec![rows]).await;
-        assert_eq!((summary.rows_kept, summary.rows_stale), (kept, 0));
+        assert_eq!((summary.rows_kept, summary.rows_stale), (count, 0));
+        assert!(events(&store).await.is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_standing_counter_fine_shares_and_a_frozen_load_are_stale() {
+    // Breaks when only power with decimals tells a hung driver.
+    let counter = powers(&[60.0; 12], |_| Some(5.0e6));
+    let fine = also(&powers(&[300.0; 12], |_| None), "sm_active_ratio", 0.412_345);
+    let load = also(&powers(&[300.0; 24], |_| None), "gpu_util_ratio", 0.37);
+    for (rows, words) in [(counter, "counter stands"), (fine, "last digit"), (load, "same load")] {
+        let (_folder, store) = store();
+        let stale = rows.num_rows() as u64 - 1;
+        let summary = import(&store, vec![rows.clone()]).await;
+        assert_eq!((summary.rows_kept, summary.rows_stale), (1, stale), "{words}");
+        let told = events(&store).await;
+        assert_eq!(told.len(), 1, "{told:?}");
+        let expected = format!("2026-01-01T00:00:30Z GPU-a stale {stale} readings until ");
+        assert!(told[0].starts_with(&expected) && told[0].contains(words), "{}", told[0]);
+        import(&store, vec![rows]).await;
+        assert_eq!(events(&store).await, told);
+    }
+}
+
+#[tokio::test]
+async fn silence_between_what_is_stored_and_what_comes_is_told() {
+    // Breaks when a GPU that was away for days is told as if it had never been gone, whichever of
+    // the two sides of the silence is stored. 30 s apart; day 1 ends at 00:01, day 4 begins at its
+    // midnight: 3 d less 60 s, and the 30 s that the first reading stands for.
+    let early = readings("GPU-a", &[0, 30, 60]);
+    let late = readings("GPU-a", &[259_200, 259_230, 259_260]);
+    let missing_h = (259_200.0 - 60.0 - 30.0) / 3_600.0;
+    for (first, second) in [(&early, &late), (&late, &early)] {
+        let (_folder, store) = store();
+        assert_eq!(import(&store, vec![first.clone()]).await.gaps, 0);
+        let summary = import(&store, vec![second.clone()]).await;
+        assert_eq!(summary.gaps, 1);
+        assert!((summary.gap_gpu_hours - missing_h).abs() < 1e-9, "{}", summary.gap_gpu_hours);
+        let longest = summary.longest_gap.unwrap();
+        assert_eq!(longest.until.to_rfc3339(), "2026-01-04T00:00:00+00:00");
+        assert_eq!(longest.gpu_uuid.as_deref(), Some("GPU-a"));
+    }
+    // In one import, and with the day after stored: 00:01 to 24:00 less the 90 s that it holds.
+    let (_one, whole) = store();
+    assert_eq!(import(&whole, vec![early.clone(), late]).await.gaps, 1);
+    let (_two, after) = store();
+    import(&after, vec![readings("GPU-a", &[86_400, 86_430, 86_460])]).await;
+    let summary = import(&after, vec![early]).await;
+    assert_eq!(summary.gaps, 1);
+    assert!((summary.gap_gpu_hours - (86_400.0 - 60.0 - 90.0) / 3_600.0).abs() < 1e-9);
+}
+
+#[tokio::test]
+async fn a_gpu_that_was_away_while_others_reported_is_told_by_the_inventory() {
+    // Breaks when only the day before is asked for the last reading of a GPU.
+    use crate::source::input::Input;
+    let zone = Some(chrono_tz::Tz::UTC);
+    let options = crate::source::nvidia_smi::Options { zone, ..Default::default() };
+    let (_folder, store) = store();
+    let mut gaps = Vec::new();
+    for (day, gpus) in [(14, &["GPU-a", "GPU-b"][..]), (15, &["GPU-a"]), (16, &["GPU-a", "GPU-b"])]
+    {
+        let mut text = "timestamp, uuid, power.draw [W]\n".to_owned();
+        for minute in 0..24 * 60 {
+            for gpu in gpus {
+                let time = format!("2026/07/{day} {:02}:{:02}:00.000", minute / 60, minute % 60);
+                text.push_str(&format!("{time}, {gpu}, {}.5 W\n", minute % 7));
+            }
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
+        let input = Input::one(&file.path().to_string_lossy());
+        crate::source::nvidia_smi::read(&[input], &options, &mut import).unwrap();
+        let summary = import.finish(&store).await.unwrap();
+        gaps.push((summary.gaps, summary.longest_gap.map(|gap| gap.hours)));
+    }
+    // From 23:59 of the 14th to 00:00 of the 16th, less one minute: 24 h.
+    assert_eq!(gaps, [(0, None), (0, None), (1, Some(24.0))]);
 }
 
 #[tokio::test]

@@ -60,6 +60,60 @@ fn a_doubled_hour_is_told_by_order_and_said_once() {
     assert_eq!(named, Ok(utc("2026-11-01T09:30:00Z")));
 }
 
+/// Resolves local times of 2026-11-01, day and night, of some GPUs one after the other; prints
+/// the UTC times.
+fn through(readings: &[(&str, u64)]) -> Vec<String> {
+    let mut clock = Clock::new(Some(Tz::America__Los_Angeles));
+    let resolve = |(time, who): &(&str, u64)| {
+        let stamp = stamp(&format!("2026/11/01 {time}.000")).unwrap();
+        let ms = clock.resolve_of(*who, &stamp).unwrap();
+        DateTime::from_timestamp_millis(ms).unwrap().format("%H:%M:%S").to_string()
+    };
+    readings.iter().map(resolve).collect()
+}
+
+#[test]
+fn an_hourly_log_passes_the_doubled_hour_twice() {
+    // Breaks when the second 01:30 of an hourly log is dropped as a duplicate of the first.
+    let times = ["00:30:00", "01:30:00", "01:30:00", "02:30:00"];
+    let one: Vec<_> = times.iter().map(|time| (*time, 7)).collect();
+    assert_eq!(through(&one), ["07:30:00", "08:30:00", "09:30:00", "10:30:00"]);
+    // Two GPUs a block, and blocks whose `date` line tells the time.
+    let two: Vec<_> = times.iter().flat_map(|time| [(*time, 7), (*time, 8)]).collect();
+    let expected = ["07:30:00", "08:30:00", "09:30:00", "10:30:00"].map(|time| [time; 2]);
+    assert_eq!(through(&two), expected.concat());
+    let log: Vec<_> = times.iter().map(|time| (*time, 0)).collect();
+    assert_eq!(through(&log), ["07:30:00", "08:30:00", "09:30:00", "10:30:00"]);
+    // 61 minutes apart: the local time moves on by one.
+    let odd = ["00:00:00", "01:01:00", "01:02:00", "02:03:00"].map(|time| (time, 7));
+    assert_eq!(through(&odd), ["07:00:00", "08:01:00", "09:02:00", "10:03:00"]);
+}
+
+#[test]
+fn a_log_of_half_minutes_is_right_through_the_doubled_hour() {
+    // Breaks when a reading of the night is lost or twice, a line that was written twice begins
+    // the second pass, or a GPU that comes back in it is put into the first.
+    let mut readings = Vec::new();
+    let mut expected = Vec::new();
+    let begin = DateTime::parse_from_rfc3339("2026-11-01T07:00:00Z").unwrap();
+    for step in 0..480 {
+        let at = begin.to_utc() + TimeDelta::seconds(30 * step);
+        let local = at.with_timezone(&Tz::America__Los_Angeles).format("%H:%M:%S").to_string();
+        // GPU 8 is away from 00:30 to the second 01:20; GPU 7 repeats a line at the first 01:10.
+        let gpus: &[u64] = match step {
+            60..280 => &[7],
+            _ => &[7, 8],
+        };
+        let twice = if step == 140 { 2 } else { 1 };
+        for gpu in gpus.iter().flat_map(|gpu| std::iter::repeat_n(*gpu, twice)) {
+            readings.push((local.clone(), gpu));
+            expected.push(at.format("%H:%M:%S").to_string());
+        }
+    }
+    let readings: Vec<_> = readings.iter().map(|(time, gpu)| (time.as_str(), *gpu)).collect();
+    assert_eq!(through(&readings), expected);
+}
+
 #[test]
 fn a_skipped_hour_is_no_instant_and_a_missing_zone_is_asked_for() {
     // Breaks when a time that never was is moved somewhere.

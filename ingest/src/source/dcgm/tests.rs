@@ -139,6 +139,31 @@ fn a_gpu_off_the_bus_is_told_once() {
     assert_eq!((taken.count(), taken.notices.len()), (2, 1));
     assert_eq!(taken.gpu_column("state"), ["lost"]);
     assert_eq!(taken.column("xid"), ["79", "79"]);
+    assert_eq!(taken.events_told(), ["1773114089184 0 GPU-a lost"]);
+}
+
+#[test]
+fn a_gpu_that_comes_back_under_another_driver_leaves_its_history() {
+    // Breaks when a good page wipes out that the GPU was lost, or a driver changes unseen.
+    let page = |at: i64, xid: u8, driver: &str| {
+        let labels = format!("{{gpu=\"0\",UUID=\"GPU-a\",DCGM_FI_DRIVER_VERSION=\"{driver}\"}}");
+        format!(
+            "DCGM_FI_DEV_XID_ERRORS{labels} {xid} {at}\nDCGM_FI_DEV_POWER_USAGE{labels} 80.5 {at}\n"
+        )
+    };
+    let at = 1_773_114_089_000;
+    let pages = [(0, 0, "550"), (10, 79, "550"), (20, 79, "550"), (30, 0, "560"), (40, 0, "560")];
+    let text: String = pages.iter().map(|(s, xid, d)| page(at + s * 1000, *xid, d)).collect();
+    let taken = read_text(&text, &Options::default()).unwrap();
+    assert_eq!(
+        taken.events_told(),
+        [
+            "1773114099000 0 GPU-a lost",
+            "1773114119000 0 GPU-a recovered",
+            "1773114119000 0 GPU-a driver-changed",
+        ]
+    );
+    assert_eq!(taken.gpu_column("state"), ["-"]);
 }
 
 proptest! {

@@ -55,8 +55,9 @@ pub struct Mapping {
     pub header: Vec<String>,
     /// Zone of times without offset.
     pub zone: Option<String>,
-    /// What a local time that exists twice means.
-    pub ambiguous: Ambiguous,
+    /// What a local time that exists twice means; without it the order of the rows says so where
+    /// they are readings, and the earlier instant is taken where they are not.
+    pub ambiguous: Option<Ambiguous>,
     /// Take columns that already have our names, beside those that are mapped. So it is in any
     /// case where nothing is mapped.
     pub rest: bool,

@@ -66,7 +66,8 @@ impl Plan {
         }
         used.sort_unstable();
         used.dedup();
-        let moments = Moments::new(zone, mapping.ambiguous);
+        let usual = if table.timed() { Ambiguous::Order } else { Ambiguous::Earlier };
+        let moments = Moments::new(zone, mapping.ambiguous.unwrap_or(usual));
         let mut items = Vec::with_capacity(wanted.len());
         for (column, spec) in wanted {
             items.push(Item::new(table, column, spec, found, &used, &moments, file)?);
@@ -103,6 +104,7 @@ impl Plan {
             Table::Jobs | Table::Allocations => &[&["job_id"]],
             Table::Gpus => &[&["gpu_uuid"]],
             Table::Nodes => &[&["node"]],
+            Table::Events => &[&["event_at"], &["kind"]],
         };
         for names in any_of {
             if !names.iter().any(|name| self.makes(name)) {
@@ -182,6 +184,7 @@ impl Plan {
         let required = match self.table {
             Table::Samples | Table::NodeSamples => "sampled_at",
             Table::GpuCounts => "counted_at",
+            Table::Events => "event_at",
             Table::Jobs | Table::Allocations => "job_id",
             Table::Gpus => "gpu_uuid",
             Table::Nodes => "node",

@@ -1,3 +1,4 @@
+mod zones;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -313,3 +313,15 @@ pub(super) fn driver_message(text: &str) -> Option<&str> {
     let said = text.to_ascii_lowercase();
     MESSAGES.iter().any(|message| said.contains(message)).then_some(text)
 }
+
+/// Whether a message says that the driver answers for no GPU of the node.
+pub(super) fn driver_failed(text: &str) -> bool {
+    const MESSAGES: [&str; 4] = [
+        "no devices were found",
+        "failed to initialize nvml",
+        "nvidia-smi has failed",
+        "driver/library version mismatch",
+    ];
+    let said = text.to_ascii_lowercase();
+    MESSAGES.iter().any(|message| said.contains(message))
+}

@@ -6,6 +6,8 @@ use crate::error::IngestError;
 use crate::source::clock::stamp;
 use crate::source::input::Line;
 use crate::source::sample::{Device, Sample};
+use crate::source::trouble;
+use crate::source::value::kind;
 
 /// Longest XML document, in bytes: 64 GPUs of the newest driver take 4 MB.
 const DOCUMENT_BYTES_MAX: usize = 64 << 20;
@@ -54,7 +56,7 @@ impl Log<'_> {
         }
         let at = match &log.timestamp {
             Some(printed) => match stamp(printed) {
-                Some(stamp) => self.resolve(start, &stamp, printed, out)?,
+                Some(stamp) => self.resolve(start, None, &stamp, printed, out)?,
                 None => Err(format!("`{printed}` is no time")),
             },
             None => match &self.block {
@@ -96,9 +98,17 @@ impl Log<'_> {
             return Ok(());
         };
         if sample.mig.is_none() {
-            if let Some(state) = known.state {
-                self.notice(Some(start), format!("`{uuid}`: {state}"), out);
+            match known.state {
+                Some(state) => {
+                    self.notice(Some(start), format!("`{uuid}`: {state}"), out);
+                    let event = trouble::of(&sample, kind(state), state.to_owned());
+                    self.samples.troubles.begin(event);
+                }
+                None => {
+                    self.samples.troubles.reading(&sample);
+                }
             }
+            self.samples.driver(&sample, &known.driver_version);
             self.samples.device(&uuid).learn(known);
         }
         self.samples.push(&sample, out)

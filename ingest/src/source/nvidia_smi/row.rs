@@ -6,9 +6,14 @@ use super::csv::{self, Header, Role};
 use super::{BlockTime, Gpu, Log};
 use crate::batch::Output;
 use crate::error::IngestError;
+use crate::event::{Event, EventKind};
 use crate::source::clock::stamp;
 use crate::source::input::Line;
-use crate::source::value::{Measure, available, distress};
+use crate::source::trouble;
+use crate::source::value::{Measure, available, distress, kind};
+
+/// Letters of a message that are kept.
+const DETAIL_LETTERS_MAX: usize = 200;
 
 impl Log<'_> {
     pub(super) fn row(
@@ -62,7 +67,7 @@ impl Log<'_> {
             let Some(stamp) = stamp(cell) else {
                 return Ok(Err(format!("`{cell}` is no time")));
             };
-            return self.resolve(number, &stamp, cell, out);
+            return self.resolve(number, Some(gpu), &stamp, cell, out);
         }
         match &self.block {
             BlockTime::At(at) => {
@@ -104,21 +109,26 @@ impl Log<'_> {
         }
         if let Gpu::Uuid(uuid) = &gpu {
             sample.gpu_uuid = Some(Arc::clone(uuid));
+            let driver = row.driver.map(|driver| self.names.of(driver));
+            self.samples.driver(&sample, &driver);
             let device = self.samples.device(uuid);
             device.state = row.state;
-            for (known, new) in
-                [(&mut device.driver_version, row.driver), (&mut device.vbios_version, row.vbios)]
+            if let Some(new) = row.vbios
+                && device.vbios_version.as_deref() != Some(new)
             {
-                if let Some(new) = new
-                    && known.as_deref() != Some(new)
-                {
-                    *known = Some(self.names.of(new));
-                }
+                device.vbios_version = Some(self.names.of(new));
             }
         }
-        if let Some(state) = row.state {
-            self.notice(Some(number), format!("{}: {state}", told_as(&gpu)), out);
+        match row.state {
+            Some(state) => {
+                self.notice(Some(number), format!("{}: {state}", told_as(&gpu)), out);
+                self.samples.troubles.begin(trouble::of(&sample, kind(state), state.to_owned()));
+            }
+            None => {
+                self.samples.troubles.reading(&sample);
+            }
         }
+        self.place_untimed(at);
         match self.pending.insert(gpu, sample) {
             Some(earlier) => self.samples.push(&earlier, out),
             None => Ok(()),
@@ -142,10 +152,17 @@ impl Log<'_> {
         out.read(1);
         if let Some(said) = csv::driver_message(text) {
             self.recognised = true;
-            if let Some(state) = distress(text)
-                && let Some(Gpu::Uuid(uuid)) = self.gpu_named_in(text)
-            {
-                self.samples.device(&uuid).state = Some(state);
+            let gpu = self.gpu_named_in(text);
+            let state = distress(text);
+            if let (Some(state), Some(Gpu::Uuid(uuid))) = (state, &gpu) {
+                self.samples.device(uuid).state = Some(state);
+            }
+            let kind = match state {
+                Some(state) => Some(kind(state)),
+                None => csv::driver_failed(text).then_some(EventKind::DriverFailed),
+            };
+            if let Some(kind) = kind {
+                self.message(kind, gpu, said);
             }
             self.notice(Some(line.number), said.to_owned(), out);
             self.reject(line.number, "a message of the driver, no reading".into(), text, out);
@@ -160,6 +177,45 @@ impl Log<'_> {
             Some(columns) => format!("{cells} of the {columns} columns of the header"),
         };
         self.reject(line.number, reason, text, out);
+    }
+
+    /// Takes a message of the driver as an event at the time of the reading before it, or, where
+    /// the file begins with it, of the one after it.
+    fn message(&mut self, kind: EventKind, gpu: Option<Gpu>, text: &str) {
+        let of_block = match self.block {
+            BlockTime::At(at) => Some(at),
+            BlockTime::Unknown | BlockTime::Unclear(_) => None,
+        };
+        let at = self.clock.last().max(of_block);
+        // The latest reading of the GPU, which may still be held back, says where it sits.
+        let seen = gpu.as_ref().and_then(|gpu| self.pending.get(gpu));
+        let (seen_in, seen_at) = seen.map_or((None, None), |seen| (seen.node.clone(), seen.gpu));
+        let (gpu_uuid, index) = match gpu {
+            Some(Gpu::Uuid(uuid)) => (Some(uuid), seen_at),
+            Some(Gpu::Index(index)) => (None, Some(index)),
+            None => (None, None),
+        };
+        let event = Event {
+            event_at_ms: at.unwrap_or_default(),
+            cluster: self.cluster.clone(),
+            node: seen_in.or(self.node.clone()),
+            gpu: index,
+            gpu_uuid,
+            mig: None,
+            kind,
+            detail: text.chars().take(DETAIL_LETTERS_MAX).collect(),
+        };
+        match at {
+            Some(_) => self.samples.troubles.begin(event),
+            None => self.untimed.push(event),
+        }
+    }
+
+    /// Gives messages that stood before the first reading its time.
+    fn place_untimed(&mut self, at: i64) {
+        for event in std::mem::take(&mut self.untimed) {
+            self.samples.troubles.begin(Event { event_at_ms: at, ..event });
+        }
     }
 
     fn gpu_named_in(&self, text: &str) -> Option<Gpu> {

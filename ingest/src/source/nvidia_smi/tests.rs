@@ -1,4 +1,5 @@
 mod captures;
+mod night;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use crate::schema::Table;
 pub(crate) struct Taken {
     pub(crate) samples: Vec<RecordBatch>,
     pub(crate) gpus: Vec<RecordBatch>,
+    pub(crate) events: Vec<RecordBatch>,
     pub(crate) read: u64,
     pub(crate) rejects: Vec<Reject>,
     pub(crate) notices: Vec<Notice>,
@@ -30,6 +32,7 @@ impl Output for Taken {
         match table {
             Table::Samples => self.samples.push(rows),
             Table::Gpus => self.gpus.push(rows),
+            Table::Events => self.events.push(rows),
             _ => panic!("no rows of {table} were expected"),
         }
         Ok(())

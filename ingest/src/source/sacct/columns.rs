@@ -29,6 +29,10 @@ pub(crate) enum Column {
     AllocTres,
     ReqGres,
     UsedGres,
+    TresPerJob,
+    TresPerNode,
+    TresPerTask,
+    Tasks,
     Nodes,
     NodeList,
     TimeLimit,
@@ -46,13 +50,15 @@ pub(crate) enum Column {
     JobType,
 }
 
-/// Names in lower case; `time_submit` and its like are slurmdb's own.
+/// Names in lower case; `time_submit` and its like are slurmdb's own, `submit_time` and its like
+/// those of `squeue`.
 const NAMES: &[(&str, Column)] = &[
     ("jobid", Column::JobId),
     ("jobidraw", Column::JobIdRaw),
     ("id_job", Column::JobIdRaw),
     ("jobname", Column::Name),
     ("job_name", Column::Name),
+    ("name", Column::Name),
     ("cluster", Column::Cluster),
     ("cluster_name", Column::Cluster),
     ("partition", Column::Partition),
@@ -63,18 +69,23 @@ const NAMES: &[(&str, Column)] = &[
     ("uid", Column::UserId),
     ("id_user", Column::UserId),
     ("submit", Column::Submit),
+    ("submit_time", Column::Submit),
     ("time_submit", Column::Submit),
     ("eligible", Column::Eligible),
+    ("eligible_time", Column::Eligible),
     ("time_eligible", Column::Eligible),
     ("start", Column::Start),
+    ("start_time", Column::Start),
     ("time_start", Column::Start),
     ("end", Column::End),
+    ("end_time", Column::End),
     ("time_end", Column::End),
     ("elapsed", Column::Elapsed),
     ("elapsedraw", Column::ElapsedRaw),
     ("suspended", Column::Suspended),
     ("time_suspended", Column::Suspended),
     ("state", Column::State),
+    ("st", Column::State),
     ("exitcode", Column::ExitCode),
     ("exit_code", Column::WaitStatus),
     ("reqtres", Column::ReqTres),
@@ -87,10 +98,19 @@ const NAMES: &[(&str, Column)] = &[
     ("gresused", Column::UsedGres),
     ("gres_used", Column::UsedGres),
     ("gres_alloc", Column::UsedGres),
+    ("tresperjob", Column::TresPerJob),
+    ("tres_per_job", Column::TresPerJob),
+    ("trespernode", Column::TresPerNode),
+    ("tres_per_node", Column::TresPerNode),
+    ("trespertask", Column::TresPerTask),
+    ("tres_per_task", Column::TresPerTask),
+    ("ntasks", Column::Tasks),
     ("nnodes", Column::Nodes),
+    ("nodes", Column::Nodes),
     ("nodes_alloc", Column::Nodes),
     ("nodelist", Column::NodeList),
     ("timelimit", Column::TimeLimit),
+    ("time_limit", Column::TimeLimit),
     ("timelimitraw", Column::TimeLimitMinutes),
     ("priority", Column::Priority),
     ("restarts", Column::Restarts),
@@ -115,7 +135,8 @@ const FREE_TEXT: [Column; 4] = [Column::Name, Column::SubmitLine, Column::Commen
 
 fn column_named(name: &str) -> Option<Column> {
     // `JobName%30` asks sacct for a width.
-    let name = name.trim().trim_matches('"').split('%').next().unwrap_or("").to_lowercase();
+    let name = name.trim().trim_matches('"').split('%').next().unwrap_or("");
+    let name = name.to_lowercase().replace('-', "_");
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, column)| *column)
 }
 

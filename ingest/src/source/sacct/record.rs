@@ -9,9 +9,12 @@ use super::duration::duration_s;
 use super::nodelist::nodes;
 use super::row::{JobRow, Texts};
 use super::state::{base_state, exit_code, unfinished, wait_status};
-use super::tres::{Gpus, command_gpus, gres_gpus, tres_gpus};
 use crate::source::instant::{Moments, check_run};
 use crate::workload::JobFacts;
+
+mod gpus;
+
+use gpus::Uncounted;
 
 /// Label of each column that is kept as one.
 const LABELS: [(&str, Column); 6] = [
@@ -43,6 +46,7 @@ pub(crate) struct Reader<'o> {
     options: &'o SacctOptions,
     texts: Texts,
     ended_unknown: u64,
+    uncounted: Uncounted,
 }
 
 /// One line with its layout.
@@ -71,18 +75,20 @@ impl<'a> Fields<'a> {
 
 impl<'o> Reader<'o> {
     pub(crate) fn new(options: &'o SacctOptions) -> Self {
-        Self { options, texts: Texts::default(), ended_unknown: 0 }
+        Self { options, texts: Texts::default(), ended_unknown: 0, uncounted: Uncounted::default() }
     }
 
     /// What had to be assumed since the last call, in words.
-    pub(crate) fn notices(&mut self) -> Option<String> {
+    pub(crate) fn notices(&mut self) -> Vec<String> {
+        let mut told = self.uncounted.told();
         let count = std::mem::take(&mut self.ended_unknown);
-        (count > 0).then(|| {
-            format!(
+        if count > 0 {
+            told.push(format!(
                 "{count} finished jobs have neither an end nor an elapsed time; they count as \
                  ended when they started"
-            )
-        })
+            ));
+        }
+        told
     }
 
     pub(crate) fn record(
@@ -103,7 +109,7 @@ impl<'o> Reader<'o> {
     fn step(&mut self, job: &str, fields: &Fields<'_>) -> Step {
         Step {
             job_id: job.to_owned(),
-            gpus_allocated: self.allocated(fields).map(|gpus| gpus.count),
+            gpus_allocated: self.step_gpus(fields),
             nodes: self.nodes(fields),
         }
     }
@@ -137,7 +143,8 @@ impl<'o> Reader<'o> {
         let user = fields.get(Column::User).or(fields.get(Column::UserId));
         row.user = user.map(|user| self.texts.share(&job_id(user, slurmdb)));
         row.priority = fields.get(Column::Priority).and_then(finite);
-        row.restarts = fields.get(Column::Restarts).and_then(|text| text.parse().ok());
+        let restarts = fields.get(Column::Restarts).and_then(|text| text.parse().ok());
+        row.attempt = restarts.filter(|restarts| *restarts >= 0);
         row.time_limit_s = time_limit_s(fields);
         row.exit_code = fields
             .get(Column::ExitCode)
@@ -157,6 +164,10 @@ impl<'o> Reader<'o> {
         let state = row.state.as_deref();
         if state == Some("PENDING") {
             (row.started_at, row.ended_at) = (None, None);
+        }
+        if matches!(state, Some("RUNNING" | "SUSPENDED" | "CONFIGURING")) {
+            // `squeue` and `sacct --truncate` tell when such a job would end.
+            row.ended_at = None;
         }
         if never_started(row, fields, elapsed_s) {
             row.started_at = None;
@@ -180,42 +191,6 @@ impl<'o> Reader<'o> {
         }
         row.suspended_s = row.suspended_s.map(|seconds| seconds.min(held_s));
         Ok(())
-    }
-
-    fn count_gpus(&mut self, row: &mut JobRow, fields: &Fields<'_>) {
-        let requested = self.requested(fields);
-        let allocated = self.allocated(fields);
-        let model = |gpus: &Option<Gpus>| gpus.as_ref().and_then(|gpus| gpus.model.clone());
-        let named = model(&requested).or_else(|| model(&allocated));
-        row.gpu_model_requested = named.map(|name| self.texts.share(&name));
-        if row.started_at.is_some() {
-            // A ledger from before AllocTRES tells only what was asked for, and that was granted.
-            row.gpus_allocated = allocated.or_else(|| requested.clone()).map(|gpus| gpus.count);
-        }
-        row.gpus_requested =
-            requested.map(|gpus| gpus.count).filter(|count| *count > 0.0).or(row.gpus_allocated);
-    }
-
-    fn allocated(&self, fields: &Fields<'_>) -> Option<Gpus> {
-        let ids = &self.options.tres_ids;
-        let tres = fields.get(Column::AllocTres).and_then(|text| tres_gpus(text, ids));
-        let used = || fields.get(Column::UsedGres).and_then(gres_gpus);
-        tres.filter(|gpus| gpus.count > 0.0)
-            .or_else(used)
-            .or_else(|| fields.get(Column::AllocTres).and_then(|text| tres_gpus(text, ids)))
-    }
-
-    fn requested(&self, fields: &Fields<'_>) -> Option<Gpus> {
-        let ids = &self.options.tres_ids;
-        let nodes = fields.get(Column::Nodes).and_then(finite).unwrap_or(1.0).max(1.0);
-        let tres = fields.get(Column::ReqTres).and_then(|text| tres_gpus(text, ids));
-        let gres = || {
-            let per_node = fields.get(Column::ReqGres).and_then(gres_gpus)?;
-            Some(Gpus { count: per_node.count * nodes, ..per_node })
-        };
-        let line = || fields.get(Column::SubmitLine).and_then(|line| command_gpus(line, nodes));
-        let found = |gpus: &Gpus| gpus.count > 0.0;
-        tres.clone().filter(found).or_else(|| gres().filter(found)).or_else(line).or(tres)
     }
 
     fn nodes(&mut self, fields: &Fields<'_>) -> Option<Arc<str>> {

@@ -14,8 +14,8 @@ use crate::error::IngestError;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct JobRow {
     pub(crate) job_id: String,
-    pub(crate) attempt: i32,
-    pub(crate) restarts: Option<i32>,
+    /// Restarts before this attempt; `None` where the ledger does not count them.
+    pub(crate) attempt: Option<i32>,
     pub(crate) cluster: Option<Arc<str>>,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) user: Option<Arc<str>>,
@@ -66,7 +66,7 @@ pub(crate) fn batch(rows: &[JobRow]) -> Result<RecordBatch, IngestError> {
         let millis: TimestampMillisecondArray = rows.iter().map(get).collect();
         Arc::new(millis.with_timezone("UTC"))
     };
-    let attempt: Int32Array = rows.iter().map(|row| Some(row.attempt)).collect();
+    let attempt: Int32Array = rows.iter().map(|row| row.attempt).collect();
     let exit_code: Int32Array = rows.iter().map(|row| row.exit_code).collect();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("job_id", text(|row| Some(&row.job_id))),

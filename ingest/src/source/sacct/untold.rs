@@ -7,8 +7,16 @@ pub(crate) const ASKED: &str = "JobIDRaw,Cluster,Account,User,Partition,ReqTRES,
     Eligible,Start,End,Suspended,State,Restarts,NodeList,Timelimit,ExitCode,JobName";
 
 /// Columns that tell GPUs, any of which will do.
-const GPUS: [Column; 5] =
-    [Column::AllocTres, Column::ReqTres, Column::UsedGres, Column::ReqGres, Column::SubmitLine];
+const GPUS: [Column; 8] = [
+    Column::AllocTres,
+    Column::ReqTres,
+    Column::UsedGres,
+    Column::ReqGres,
+    Column::TresPerJob,
+    Column::TresPerNode,
+    Column::TresPerTask,
+    Column::SubmitLine,
+];
 
 /// What no row of `layout` can tell, in words, and how to ask for it.
 pub(crate) fn untold(layout: &Layout) -> Option<String> {
@@ -25,8 +33,8 @@ pub(crate) fn untold(layout: &Layout) -> Option<String> {
     }
     if GPUS.into_iter().all(lacks) {
         untold.push(
-            "none of AllocTRES, ReqTRES, AllocGRES, ReqGRES and SubmitLine: how many GPUs jobs \
-             held is not known",
+            "none of AllocTRES, ReqTRES, AllocGRES, ReqGRES, TresPerJob, TresPerNode, TresPerTask \
+             and SubmitLine: how many GPUs jobs held is not known",
         );
     }
     if untold.is_empty() {

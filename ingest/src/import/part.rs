@@ -1,0 +1,144 @@
+//! One part of a day: what the store has of some series merged with what has come of them.
+
+use arrow::array::{AsArray, BooleanArray, RecordBatch, UInt32Array};
+use arrow::compute::{filter_record_batch, take_record_batch};
+use arrow::datatypes::TimestampMillisecondType;
+use arrow::error::ArrowError;
+
+use super::silence::Tails;
+use super::stale::{self, Hung};
+use super::waiting::{numbers, periods, union, with_periods};
+use crate::period::{Gap, Stands, integrate};
+use crate::schema::Table;
+
+/// One part of a day after new rows arrived.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) rows: RecordBatch,
+    pub(super) added: u64,
+    pub(super) duplicates: u64,
+    pub(super) stale: RecordBatch,
+    pub(super) hung: Vec<Hung>,
+    pub(super) gaps: Vec<Gap>,
+    pub(super) changed: bool,
+}
+
+/// How rows are merged.
+#[derive(Debug)]
+pub(super) struct Merger<'a> {
+    pub(super) table: Table,
+    /// Sampling interval, where it was given.
+    pub(super) interval_s: Option<f64>,
+    /// Last readings of the day before.
+    pub(super) before: &'a Tails,
+}
+
+impl Merger<'_> {
+    /// Sorts rows by series and instant; of equal ones the first that came stays, and the store's
+    /// `known` rows came before all.
+    pub(super) fn merge(
+        &self,
+        batches: Vec<RecordBatch>,
+        known: usize,
+        ranks: &[u32],
+    ) -> Result<Part, ArrowError> {
+        let all = union(self.table, batches)?;
+        let order = order(&numbers(&all), instants(self.table, &all), ranks);
+        let added = order.iter().filter(|row| **row as usize >= known).count();
+        let duplicates = all.num_rows() - known - added;
+        let mut rows = take(all, &order)?;
+        let (order, stale, hung) = self.set_aside(&mut rows, order, known)?;
+        let mut changed = order.iter().any(|row| *row as usize >= known);
+        let mut gaps = Vec::new();
+        if self.table.timed() {
+            let old = periods(&rows);
+            let instants: Vec<i64> = instants(self.table, &rows).collect();
+            let series = numbers(&rows);
+            let counts = self.table == Table::GpuCounts;
+            let stands = if counts { Stands::After } else { Stands::Before };
+            let (new, found) =
+                integrate(series.values(), &instants, self.before, self.interval_s, stands);
+            changed |= old.is_none_or(|old| old.values()[..] != new[..]);
+            (rows, gaps) = (with_periods(&rows, new)?, found);
+        }
+        Ok(Part {
+            changed: changed && rows.num_rows() > 0,
+            rows,
+            added: (added - stale.num_rows()) as u64,
+            duplicates: duplicates as u64,
+            stale,
+            hung,
+            gaps,
+        })
+    }
+
+    /// Takes stale readings that are new out of `rows`. One that is in the store stays: it was
+    /// fresh when it was alone.
+    fn set_aside(
+        &self,
+        rows: &mut RecordBatch,
+        order: Vec<u32>,
+        known: usize,
+    ) -> Result<(Vec<u32>, RecordBatch, Vec<Hung>), ArrowError> {
+        let none = rows.slice(0, 0);
+        if self.table != Table::Samples {
+            return Ok((order, none, Vec::new()));
+        }
+        let runs = stale::runs(numbers(rows).values(), rows)?;
+        let new = |row: &usize| order[*row] as usize >= known;
+        let mut hung = Vec::new();
+        let mut stale: Vec<usize> = Vec::new();
+        for run in runs {
+            let rows_of_run: Vec<usize> = run.rows.clone().skip(1).filter(new).collect();
+            hung.extend(run.hung(rows, &rows_of_run));
+            stale.extend(rows_of_run);
+        }
+        if stale.is_empty() {
+            return Ok((order, none, Vec::new()));
+        }
+        let mut keep = vec![true; rows.num_rows()];
+        for row in &stale {
+            keep[*row] = false;
+        }
+        let kept = order.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(row, _)| *row);
+        let kept = kept.collect();
+        let aside: UInt32Array = stale.iter().filter_map(|row| u32::try_from(*row).ok()).collect();
+        let aside = take_record_batch(rows, &aside)?;
+        *rows = filter_record_batch(rows, &BooleanArray::from(keep))?;
+        Ok((kept, aside, hung))
+    }
+}
+
+/// Instants of rows in milliseconds.
+pub(super) fn instants(table: Table, rows: &RecordBatch) -> impl Iterator<Item = i64> + '_ {
+    let name = table.partitioned_by().expect("only tables kept by day are merged by day");
+    let column = rows.column_by_name(name);
+    let values = column.map(|column| column.as_primitive::<TimestampMillisecondType>().values());
+    values.into_iter().flat_map(|values| values.iter().copied())
+}
+
+/// Positions of the rows that stay, sorted by series and instant.
+fn order(numbers: &UInt32Array, instants: impl Iterator<Item = i64>, ranks: &[u32]) -> Vec<u32> {
+    let reading = |series: u32, at: i64| {
+        u128::from(ranks[series as usize]) << 96 | u128::from(at.cast_unsigned() ^ 1 << 63) << 32
+    };
+    let readings = numbers.values().iter().zip(instants);
+    let mut keys: Vec<u128> = readings
+        .zip(0_u32..)
+        .map(|((series, at), row)| reading(*series, at) | u128::from(row))
+        .collect();
+    keys.sort_unstable();
+    keys.dedup_by_key(|key| *key >> 32);
+    keys.into_iter().map(|key| (key & u128::from(u32::MAX)) as u32).collect()
+}
+
+/// Rows in another order; each column is let go as soon as the next form of it is there.
+fn take(all: RecordBatch, order: &[u32]) -> Result<RecordBatch, ArrowError> {
+    if order.len() == all.num_rows() && order.iter().zip(0..).all(|(row, place)| *row == place) {
+        return Ok(all);
+    }
+    let order = UInt32Array::from(order.to_vec());
+    let (schema, columns, _) = all.into_parts();
+    let columns = columns.into_iter().map(|column| arrow::compute::take(&column, &order, None));
+    RecordBatch::try_new(schema, columns.collect::<Result<_, _>>()?)
+}
