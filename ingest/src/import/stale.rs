@@ -1,7 +1,7 @@
 //! Readings that a hung driver publishes again and again: staleness, not data.
 //!
-//! Equal readings in a row are stale where a live GPU could not have made them, for one of these
-//! signs; the first of the run is kept, the others are not observed time.
+//! Equal readings in a row are stale where a live GPU could not have made them in that time, for one
+//! of these signs; the first of the run is kept, the others are not observed time.
 //!
 //! - Its energy counter stands still although it draws power.
 //! - A figure with many digits stays the same to the last of them: power with decimals, or a share
@@ -27,6 +27,10 @@ pub const STALE_READINGS: usize = 10;
 
 /// Equal readings in a row of a partly busy GPU, where nothing finer tells.
 const LOAD_READINGS: usize = 2 * STALE_READINGS;
+
+/// How long a run of equal readings must last, in seconds: a collector that is asked more often than
+/// it reads answers the same until it reads again, every minute at the longest.
+const LASTED_S_MIN: f64 = 120.0;
 
 /// Energy that a live GPU would have counted, in joules, before a standing counter means anything.
 const ENERGY_J_MIN: f64 = 100.0;
@@ -181,6 +185,9 @@ impl<'r> Columns<'r> {
     /// What shows that equal rows are stale; `known` of their measurements are told.
     fn sign(&self, rows: &Range<usize>, known: usize) -> Option<Sign> {
         let lasted_s = (self.instants[rows.end - 1] - self.instants[rows.start]) as f64 / 1e3;
+        if lasted_s < LASTED_S_MIN {
+            return None;
+        }
         let counted = |power: f64| power * lasted_s >= ENERGY_J_MIN;
         if rows.len() >= STALE_READINGS && self.counter(rows.start).is_some_and(counted) {
             return Some(Sign::Counter);

@@ -79,6 +79,14 @@ impl Clock {
         self.doubled.last()
     }
 
+    /// Whether it may matter whose reading a time is of: a doubled hour is near, or not yet asked
+    /// for.
+    pub(crate) fn follows(&self, stamp: &Stamp) -> bool {
+        let Stamp::Local(local, _) = stamp else { return false };
+        let quarter = local.and_utc().timestamp_millis().div_euclid(QUARTER_MS);
+        self.quarter.is_none_or(|(known, _, ahead)| ahead || known != quarter)
+    }
+
     /// Milliseconds since 1970, UTC, of a time of the log as a whole.
     pub(crate) fn resolve(&mut self, stamp: &Stamp) -> Result<i64, Fault> {
         self.resolve_of(0, stamp)

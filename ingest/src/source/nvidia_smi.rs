@@ -246,7 +246,8 @@ impl<'a> Log<'a> {
         {
             self.clock.learn(*local, at);
         }
-        let resolved = self.clock.resolve_of(gpu.map_or(0, who), stamp);
+        let who = gpu.filter(|_| self.clock.follows(stamp)).map_or(0, who);
+        let resolved = self.clock.resolve_of(who, stamp);
         if let Some(text) = self.clock.notice() {
             self.notice(Some(number), text, out);
         }

@@ -23,6 +23,15 @@ fn powers(powers: &[f64], energy: impl Fn(usize) -> Option<f64>) -> RecordBatch 
     .unwrap()
 }
 
+/// The same readings `step_ms` apart.
+fn apart(rows: &RecordBatch, step_ms: i64) -> RecordBatch {
+    let at = (0..rows.num_rows() as i64).map(|n| 1_767_225_600_000 + n * step_ms);
+    let at = TimestampMillisecondArray::from(at.collect::<Vec<_>>()).with_timezone("UTC");
+    let mut columns = rows.columns().to_vec();
+    columns[rows.schema().index_of("sampled_at").unwrap()] = Arc::new(at);
+    RecordBatch::try_new(rows.schema(), columns).unwrap()
+}
+
 /// The same readings with a column more, the same in all.
 fn also(rows: &RecordBatch, name: &str, value: f64) -> RecordBatch {
     let schema = rows.schema();
@@ -59,7 +68,9 @@ async fn what_only_looks_stale_is_kept() {
     let full = also(&powers(&[700.0; 40], |_| None), "gpu_util_ratio", 1.0);
     let nearly_idle = also(&powers(&[20.0; 40], |_| None), "gpu_util_ratio", 0.02);
     let asleep = also(&powers(&[60.0; 40], |_| None), "sm_active_ratio", 0.0);
-    for rows in [idle, counting, short, no_counter, full, nearly_idle, asleep] {
+    // Asked every second of a collector that reads every 30 s.
+    let cached = apart(&powers(&[61.27; 30], |_| Some(5.0e6)), 1_000);
+    for rows in [idle, counting, short, no_counter, full, nearly_idle, asleep, cached] {
         let (_folder, store) = store();
         let count = rows.num_rows() as u64;
         let summary = import(&store, vec![rows]).await;
