@@ -89,7 +89,11 @@ pub(super) async fn health(context: &Context, args: &HealthArgs) -> Result<(), F
     if found.is_empty() {
         return Err(match &args.job {
             Some(job) => Failure::new(format!("job `{job}` has no reading in the period"))
-                .detail(format!("the period is {from} to {until}"))
+                .detail(format!(
+                    "the period is {} to {}",
+                    config.calendar.told(from),
+                    config.calendar.told(until)
+                ))
                 .hint("`loadline query ledger_unmatched` lists jobs without readings"),
             None => Failure::new("no job is judged: none that fits has a reading in the period"),
         });

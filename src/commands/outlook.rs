@@ -1,15 +1,18 @@
 //! Looking ahead: series and capacity out of SQL, for the forecaster.
 
+pub(super) mod expansion;
 pub(super) mod forecast;
 pub(super) mod plan;
 pub(super) mod scale;
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Offset, TimeZone, Utc};
-use loadline_engine::calendar::Calendar;
+use chrono::{DateTime, Utc};
+use loadline_engine::calendar::{Calendar, offset_s};
 use loadline_engine::{Params, Session, query};
-use loadline_forecast::{Reading, Series, resample};
+use loadline_forecast::{
+    ForecastError, PLAN_WEEKS_MAX, Plan, PlanSettings, Reading, Series, resample,
+};
 
 use super::row::{Row, rows};
 use crate::cli::SplitBy;
@@ -118,9 +121,7 @@ pub(super) fn in_steps(
     if step_s == HOUR_S {
         return Ok(series.clone());
     }
-    let end = DateTime::from_timestamp_millis(series.end_ms()).unwrap_or_default();
-    let offset = calendar.zone().offset_from_utc_datetime(&end.naive_utc()).fix();
-    let shift = i64::from(offset.local_minus_utc()) * 1_000;
+    let shift = i64::from(offset_s(calendar.zone(), series.end_ms())) * 1_000;
     let step_ms = i64::from(step_s) * 1_000;
     let first = -(-(series.start_ms() + shift)).div_euclid(step_ms) * step_ms;
     let last = (series.end_ms() + shift).div_euclid(step_ms) * step_ms;
@@ -136,6 +137,25 @@ pub(super) fn in_steps(
         .collect();
     let local = resample(series.name(), &readings, step_s)?;
     Ok(Series::new(series.name(), local.start_ms() - shift, step_s, local.values().to_vec())?)
+}
+
+/// The plan of a load over local weeks, to be ordered on a local day.
+pub(super) fn planned(
+    load: &Series,
+    capacity_gpus: f64,
+    settings: PlanSettings,
+    calendar: &Calendar,
+) -> Result<Plan, ForecastError> {
+    let weeks = i64::try_from(settings.horizon_weeks.min(PLAN_WEEKS_MAX)).unwrap_or_default() + 1;
+    let until = load.end_ms() + weeks * 7 * 24 * HOUR_MS;
+    let week_starts_ms = calendar.week_starts_ms(load.start_ms(), until);
+    let lead_time_days = settings.lead_time_days;
+    let settings = PlanSettings { week_starts_ms, ..settings };
+    let mut plan = loadline_forecast::plan(load, capacity_gpus, &settings)?;
+    // Days before are days of the calendar, of which one in spring has 23 hours.
+    plan.order_by_ms = plan.needed_ms.map(|at| calendar.days_before_ms(at, lead_time_days));
+    plan.order_late = plan.order_by_ms.is_some_and(|at| at < load.end_ms());
+    Ok(plan)
 }
 
 /// GPUs of a pool, or of the fleet, at the end of the store.

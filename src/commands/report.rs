@@ -166,7 +166,9 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
                 skill_ratio: outlook.skill_ratio,
                 coverage_80_ratio: outlook.interval_coverage_80_ratio,
             });
-            outlook.notes.extend(forecast.reasons.iter().map(|reason| Note::Reason(*reason)));
+            let zone = session.calendar().zone();
+            let reasons = forecast.reasons.iter().map(|reason| Note::Reason(*reason, zone));
+            outlook.notes.extend(reasons);
         }
         Err(failure) => outlook.notes.push(Note::NoForecast(failure.line())),
     }
@@ -190,11 +192,11 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
             reclaim_idle_gpu_hours_per_week,
             ..PlanSettings::default()
         };
-        loadline_forecast::plan(&load, capacity.gpus, &settings)
+        outlook::planned(&load, capacity.gpus, settings, session.calendar())
     };
     match planned(0.0) {
         Ok(plan) => {
-            outlook.notes.push(Note::plan(&plan));
+            outlook.notes.push(Note::plan(&plan, session.calendar().zone()));
             looked.after_clean_up = idle.gpu_hours_per_week.and_then(|hours| planned(hours).ok());
             looked.plan = Some(plan);
         }
@@ -206,7 +208,7 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
 /// The expansion rule: a line for each pool that is full, and one for how many are not.
 async fn expansion(session: &Session) -> Result<Vec<Note>, Failure> {
     let (weeks_asked, ratio) = EXPANSION;
-    let rules = outlook::plan::expansion(session, weeks_asked, ratio).await?;
+    let rules = outlook::expansion::expansion(session, weeks_asked, ratio).await?;
     let (mut notes, mut keep, mut unknown) = (Vec::new(), 0, 0);
     for rule in rules {
         match rule.conclusion.split(':').next() {

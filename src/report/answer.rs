@@ -181,7 +181,9 @@ pub(crate) fn coverage(data: &ReportData, language: Language) -> String {
 /// What to do and why.
 pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
     let (words, choice) = (language.words(), &data.decision);
-    let day = |at: chrono::DateTime<chrono::Utc>| at.format("%Y-%m-%d").to_string();
+    let zone: chrono_tz::Tz = data.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+    let day =
+        |at: chrono::DateTime<chrono::Utc>| at.with_timezone(&zone).format("%Y-%m-%d").to_string();
     let gpus = number(choice.gpus_to_add.unwrap_or(0.0).ceil());
     let back = choice.gpus_reclaimable.filter(|gpus| *gpus >= 0.05).map(tenths);
     let idle = number(data.totals.gpu_hours_idle_held.unwrap_or(0.0));

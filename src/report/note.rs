@@ -1,6 +1,8 @@
 //! What a reader of the outlook must know, one line each, in English and Chinese.
 
 use chrono::DateTime;
+use chrono_tz::Tz;
+use loadline_engine::calendar::offset_s;
 use loadline_forecast::{Meets, Plan, Reason};
 use serde::{Serialize, Serializer};
 
@@ -23,8 +25,8 @@ pub enum Note {
         /// Share of outcomes inside the 80 % interval.
         coverage_80_ratio: Option<f64>,
     },
-    /// What the forecaster says of the series.
-    Reason(Reason),
+    /// What the forecaster says of the series, and the zone of its dates.
+    Reason(Reason, Tz),
     /// Why there is no forecast.
     NoForecast(String),
     /// There is no demand to forecast: no job and no count.
@@ -43,6 +45,8 @@ pub enum Note {
         trend_gpus_per_week: f64,
         /// Weeks looked ahead.
         weeks: usize,
+        /// Zone of its dates.
+        zone: Tz,
     },
     /// Why there is no plan.
     NoPlan(String),
@@ -95,9 +99,9 @@ impl Serialize for Note {
 }
 
 impl Note {
-    /// The plan in a line.
+    /// The plan in a line, with dates of `zone`.
     #[must_use]
-    pub fn plan(plan: &Plan) -> Self {
+    pub fn plan(plan: &Plan, zone: Tz) -> Self {
         Self::Plan {
             meets: plan.meets,
             gpus_needed: plan.gpus_needed,
@@ -105,6 +109,7 @@ impl Note {
             order_late: plan.order_late,
             trend_gpus_per_week: plan.trend_gpus_per_week,
             weeks: plan.weeks.len(),
+            zone,
         }
     }
 
@@ -148,7 +153,9 @@ impl Note {
                 };
                 format!("Forecast by {model}: {tested}.")
             }
-            Self::Reason(reason) => format!("Forecast: {reason}."),
+            Self::Reason(reason, zone) => {
+                format!("Forecast: {}.", reason.told(|at_ms| offset_s(*zone, at_ms)))
+            }
             Self::NoForecast(reason) => format!("No forecast: {reason}."),
             Self::NoDemand => "No forecast and no plan: no ledger tells any demand.".to_owned(),
             Self::Plan {
@@ -158,6 +165,7 @@ impl Note {
                 order_late,
                 trend_gpus_per_week,
                 weeks,
+                zone,
             } => {
                 let trend = format!(
                     "The load that jobs offer (each counted as if it had started when it could; a week counts with the level that nine hours of ten stay below) has moved by {trend_gpus_per_week:+.1} GPUs a week"
@@ -165,7 +173,7 @@ impl Note {
                 let when = match meets {
                     Meets::Already => "is at capacity already".to_owned(),
                     Meets::At { week_ms } => {
-                        format!("meets capacity in the week of {}", day(*week_ms))
+                        format!("meets capacity in the week of {}", day(*week_ms, *zone))
                     }
                     Meets::NotWithin { weeks } => {
                         return format!("{trend}; it does not meet capacity within {weeks} weeks.");
@@ -174,7 +182,7 @@ impl Note {
                 let order = match order_by_ms {
                     _ if *gpus_needed == 0 => String::new(),
                     Some(_) if *order_late => ", to be ordered now".to_owned(),
-                    Some(ms) => format!(", to be ordered by {}", day(*ms)),
+                    Some(ms) => format!(", to be ordered by {}", day(*ms, *zone)),
                     None => String::new(),
                 };
                 format!(
@@ -235,7 +243,7 @@ impl Note {
                 };
                 format!("预测模型 {model}：{tested}。")
             }
-            Self::Reason(reason) => format!("预测说明：{}。", reason_zh(reason)),
+            Self::Reason(reason, zone) => format!("预测说明：{}。", reason_zh(reason, *zone)),
             Self::NoForecast(reason) => format!("无法预测：{reason}。"),
             Self::NoDemand => "没有作业账目，无法预测需求，也无法规划。".to_owned(),
             Self::Plan {
@@ -245,13 +253,14 @@ impl Note {
                 order_late,
                 trend_gpus_per_week,
                 weeks,
+                zone,
             } => {
                 let trend = format!(
                     "作业负载（按作业可开始时即开始计；每周取十分之九时段不超过的水平）每周变化 {trend_gpus_per_week:+.1} 块 GPU"
                 );
                 let when = match meets {
                     Meets::Already => "已达到容量".to_owned(),
-                    Meets::At { week_ms } => format!("将在 {} 当周达到容量", day(*week_ms)),
+                    Meets::At { week_ms } => format!("将在 {} 当周达到容量", day(*week_ms, *zone)),
                     Meets::NotWithin { weeks } => {
                         return format!("{trend}，未来 {weeks} 周内不会达到容量。");
                     }
@@ -259,7 +268,7 @@ impl Note {
                 let order = match order_by_ms {
                     _ if *gpus_needed == 0 => String::new(),
                     Some(_) if *order_late => "，应立即下单".to_owned(),
-                    Some(ms) => format!("，最迟 {} 下单", day(*ms)),
+                    Some(ms) => format!("，最迟 {} 下单", day(*ms, *zone)),
                     None => String::new(),
                 };
                 format!(
@@ -308,12 +317,13 @@ fn were(pools: usize) -> String {
     if pools == 1 { "1 pool was".to_owned() } else { format!("{pools} pools were") }
 }
 
-fn day(ms: i64) -> String {
+fn day(ms: i64, zone: Tz) -> String {
     DateTime::from_timestamp_millis(ms)
-        .map_or_else(String::new, |at| at.format("%Y-%m-%d").to_string())
+        .map_or_else(String::new, |at| at.with_timezone(&zone).format("%Y-%m-%d").to_string())
 }
 
-fn reason_zh(reason: &Reason) -> String {
+fn reason_zh(reason: &Reason, zone: Tz) -> String {
+    let day = |ms: i64| day(ms, zone);
     match reason {
         Reason::TooLittleHistory { have_days, need_days } => {
             format!("历史只有 {have_days:.1} 天，学习周规律需要 {need_days:.0} 天")

@@ -9,3 +9,4 @@ mod imports;
 mod refusals;
 mod reports;
 mod strays;
+mod times;

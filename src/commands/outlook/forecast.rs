@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray};
 use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
 use loadline_engine::Answer;
-use loadline_engine::calendar::Calendar;
+use loadline_engine::calendar::{Calendar, offset_s};
 use loadline_forecast::{
     Backtest, Basis, CalendarColumn, Forecast, ForecastSettings, HORIZON_STEPS_MAX, ModelChoice,
     QuantileLevel, Series, backtest, origins,
@@ -38,7 +38,7 @@ pub(in crate::commands) async fn run(
             .and_then(|series| look_ahead(&series, calendar, steps));
         match made {
             Ok((forecast, tested)) => {
-                print::aside(&told(&forecast, tested.as_ref()));
+                print::aside(&told(&forecast, tested.as_ref(), calendar));
                 forecasts.push(forecast);
             }
             // One series that is too young leaves the others theirs.
@@ -50,12 +50,16 @@ pub(in crate::commands) async fn run(
     }
     match failed {
         Some(failure) if forecasts.is_empty() => Err(failure),
-        _ => print::answer(&table(&forecasts)?, &args.table),
+        _ => print::answer(&table(&forecasts, calendar)?, &args.table),
     }
 }
 
-/// Model, skill, interval coverage and reasons of a forecast, in words.
-pub(in crate::commands) fn told(forecast: &Forecast, tested: Option<&Backtest>) -> String {
+/// Model, skill, interval coverage and reasons of a forecast, in words and local dates.
+pub(in crate::commands) fn told(
+    forecast: &Forecast,
+    tested: Option<&Backtest>,
+    calendar: &Calendar,
+) -> String {
     let mut text = format!("{}: {}", forecast.series, forecast.basis.name());
     match tested {
         Some(tested) => {
@@ -87,6 +91,7 @@ pub(in crate::commands) fn told(forecast: &Forecast, tested: Option<&Backtest>) 
         None => text.push_str("; history too short for a backtest"),
     }
     for reason in &forecast.reasons {
+        let reason = reason.told(|at_ms| offset_s(calendar.zone(), at_ms));
         text.push_str(&format!("; {reason}"));
     }
     text
@@ -139,7 +144,7 @@ fn calendar_columns(series: &Series, calendar: &Calendar, steps: usize) -> Vec<C
     columns
 }
 
-fn table(forecasts: &[Forecast]) -> Result<Answer, Failure> {
+fn table(forecasts: &[Forecast], calendar: &Calendar) -> Result<Answer, Failure> {
     let rows = |f: &Forecast| f.quantiles.steps();
     let names: StringArray = forecasts
         .iter()
@@ -151,7 +156,7 @@ fn table(forecasts: &[Forecast]) -> Result<Answer, Failure> {
         .collect();
     let mut columns: Vec<(String, ArrayRef)> = vec![
         ("series".into(), Arc::new(names)),
-        ("step_started_at".into(), Arc::new(at.with_timezone("UTC"))),
+        ("step_started_at".into(), Arc::new(at.with_timezone(calendar.zone().name()))),
     ];
     for level in QuantileLevel::defaults() {
         let gpus: Float64Array = forecasts

@@ -1,13 +1,16 @@
 //! `loadline plan`: when the load meets capacity, how many GPUs by when, and what could be had
 //! back first.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta};
+use chrono_tz::Tz;
+use loadline_engine::calendar::Calendar;
 use loadline_engine::{Params, Session, query};
 use loadline_forecast::{Meets, Plan, PlanSettings, QuantileLevel, Series};
 use serde::Serialize;
 
 use super::super::row::rows;
 use super::super::{Context, print};
+use super::expansion::{Expansion, expansion};
 use super::{Capacity, capacity, offered};
 use crate::cli::{PlanArgs, SplitBy};
 use crate::failure::Failure;
@@ -28,28 +31,6 @@ pub(in crate::commands) struct Idle {
     pub(in crate::commands) days: f64,
 }
 
-/// One week of the expansion rule.
-#[derive(Debug, Clone, Serialize)]
-pub(in crate::commands) struct ExpansionWeek {
-    /// Start of the local week.
-    pub(in crate::commands) week_started_at: Option<DateTime<Utc>>,
-    /// Held / available.
-    pub(in crate::commands) held_ratio: Option<f64>,
-    /// GPUs waited for, mean over the week.
-    pub(in crate::commands) gpus_waiting_mean: Option<f64>,
-}
-
-/// What the expansion rule says of a pool, and the weeks behind it.
-#[derive(Debug, Clone, Serialize)]
-pub(in crate::commands) struct Expansion {
-    /// Pool.
-    pub(in crate::commands) pool: String,
-    /// `expand`, `keep`, `watch` or `not enough history`, with the figures.
-    pub(in crate::commands) conclusion: String,
-    /// The last weeks, oldest first.
-    pub(in crate::commands) weeks: Vec<ExpansionWeek>,
-}
-
 /// Plan of a pool, or why there is none.
 #[derive(Debug, Serialize)]
 struct Planned {
@@ -59,9 +40,9 @@ struct Planned {
     #[serde(skip_serializing_if = "Option::is_none")]
     no_plan: Option<String>,
     meets: Option<String>,
-    full_at: Option<DateTime<Utc>>,
+    full_at: Option<DateTime<Tz>>,
     gpus_needed: Option<u32>,
-    order_by: Option<DateTime<Utc>>,
+    order_by: Option<DateTime<Tz>>,
     order_late: Option<bool>,
     trend_gpus_per_week: Option<f64>,
     horizon_reason: Option<String>,
@@ -71,6 +52,7 @@ struct Planned {
 
 pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Result<(), Failure> {
     let session = context.session().await?;
+    let calendar = session.calendar();
     let (fleet, pools) = capacity(&session).await?;
     if let Some(pool) = args.pool.as_ref().filter(|pool| !pools.contains_key(*pool)) {
         let known: Vec<&str> = pools.keys().map(String::as_str).collect();
@@ -81,7 +63,7 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
     if args.pool.is_none() {
         let load = offered(&session, None).await?;
         let idle = idle(&session, None).await?;
-        planned.push(make("fleet", load.first(), &fleet, idle, args)?);
+        planned.push(make("fleet", load.first(), &fleet, idle, (args, calendar))?);
     }
     if args.pool.is_some() || pools.len() > 1 {
         let loads = offered(&session, Some(SplitBy::Pool)).await?;
@@ -91,13 +73,8 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
                 let idle = idle(&session, Some(pool)).await?;
                 // GPUs to add are the fleet's, unless a pool was named.
                 let add_gpus = if args.pool.is_some() { args.add_gpus } else { 0.0 };
-                planned.push(make(
-                    pool,
-                    load,
-                    capacity,
-                    idle,
-                    &PlanArgs { add_gpus, ..args.clone() },
-                )?);
+                let args = PlanArgs { add_gpus, ..args.clone() };
+                planned.push(make(pool, load, capacity, idle, (&args, calendar))?);
             }
         }
     }
@@ -127,9 +104,8 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
         for week in &rule.weeks {
             print::line(&format!(
                 "          week of {}: {} held, {} GPUs waiting",
-                week.week_started_at.map_or_else(String::new, |at| {
-                    session.calendar().local_date(at).to_string()
-                }),
+                week.week_started_at
+                    .map_or_else(String::new, |at| at.format("%Y-%m-%d").to_string()),
                 week.held_ratio.map_or_else(|| "unknown".into(), |r| format!("{:.0} %", r * 100.0)),
                 week.gpus_waiting_mean.map_or_else(|| "unknown".into(), |g| format!("{g:.1}")),
             ))?;
@@ -158,7 +134,7 @@ fn make(
     load: Option<&Series>,
     capacity: &Capacity,
     idle: Idle,
-    args: &PlanArgs,
+    (args, calendar): (&PlanArgs, &Calendar),
 ) -> Result<Planned, Failure> {
     let settings = PlanSettings {
         level: QuantileLevel::new((args.quantile * 1000.0).round() as u16)?,
@@ -170,6 +146,7 @@ fn make(
             true => idle.gpu_hours_per_week.unwrap_or(0.0),
             false => 0.0,
         },
+        ..PlanSettings::default()
     };
     let mut planned = Planned {
         scope: scope.to_owned(),
@@ -194,10 +171,13 @@ fn make(
         planned.no_plan = Some(floor(capacity));
         return Ok(planned);
     }
-    match loadline_forecast::plan(load, capacity.gpus, &settings) {
+    match super::planned(load, capacity.gpus, settings, calendar) {
         Ok(plan) => {
-            let at = |ms: Option<i64>| ms.and_then(DateTime::from_timestamp_millis);
-            planned.meets = Some(words(&plan));
+            let at = |ms: Option<i64>| {
+                let at = DateTime::from_timestamp_millis(ms?)?;
+                Some(at.with_timezone(&calendar.zone()))
+            };
+            planned.meets = Some(words(&plan, calendar));
             planned.full_at = match plan.meets {
                 Meets::At { week_ms } => at(Some(week_ms)),
                 Meets::Already | Meets::NotWithin { .. } => None,
@@ -288,45 +268,11 @@ pub(in crate::commands) async fn idle(
     })
 }
 
-/// The expansion rule of each pool, with the last weeks behind it.
-pub(in crate::commands) async fn expansion(
-    session: &Session,
-    weeks: u32,
-    ratio: f64,
-) -> Result<Vec<Expansion>, Failure> {
-    let params: Params =
-        [("weeks".to_owned(), weeks.to_string()), ("util_ratio".to_owned(), ratio.to_string())]
-            .into();
-    let answer = session.query(&query::find("expansion")?, &params).await?;
-    let mut rules: Vec<Expansion> = Vec::new();
-    for row in rows(&answer) {
-        let pool = row.text("partition").unwrap_or_else(|| "default".to_owned());
-        let week = ExpansionWeek {
-            week_started_at: row.instant("week_started_at"),
-            held_ratio: row.number("held_ratio"),
-            gpus_waiting_mean: row.number("gpus_waiting_mean"),
-        };
-        match rules.iter_mut().find(|rule| rule.pool == pool) {
-            Some(rule) => rule.weeks.push(week),
-            None => rules.push(Expansion {
-                pool,
-                conclusion: row.text("conclusion").unwrap_or_default(),
-                weeks: vec![week],
-            }),
-        }
-    }
-    for rule in &mut rules {
-        let shown = rule.weeks.len().saturating_sub(weeks as usize);
-        rule.weeks.drain(..shown);
-    }
-    Ok(rules)
-}
-
-/// When the load meets capacity and what to order by when, in words.
-pub(in crate::commands) fn words(plan: &Plan) -> String {
+/// When the load meets capacity and what to order by when, in words and local dates.
+fn words(plan: &Plan, calendar: &Calendar) -> String {
     let day = |ms: i64| {
         DateTime::from_timestamp_millis(ms)
-            .map_or_else(|| "an unknown day".to_owned(), |at| at.format("%Y-%m-%d").to_string())
+            .map_or_else(|| "an unknown day".to_owned(), |at| calendar.local_date(at).to_string())
     };
     let met = match plan.meets {
         Meets::Already => "the load is at capacity already".to_owned(),

@@ -58,7 +58,7 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
     let state = ScaleState { gpus_on: on, steps_below: 0 };
     let steps = scale(&forecast.quantiles, metric, state, &settings)?;
     let steps = &steps[..hours.min(steps.len())];
-    print::aside(&told(&forecast, tested.as_ref()));
+    print::aside(&told(&forecast, tested.as_ref(), session.calendar()));
     if metric == Metric::Stale {
         print::aside(&format!(
             "demand was last known {} h before now: what is on stays on",
@@ -70,7 +70,7 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
     let median: Float64Array =
         (0..steps.len()).map(|step| forecast.quantiles.at(step, QuantileLevel::MEDIAN)).collect();
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("hour_started_at", Arc::new(at.with_timezone("UTC"))),
+        ("hour_started_at", Arc::new(at.with_timezone(session.calendar().zone().name()))),
         ("gpus_on", Arc::new(UInt32Array::from_iter_values(steps.iter().map(|s| s.gpus_on)))),
         (
             "gpus_needed",
