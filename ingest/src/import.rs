@@ -216,6 +216,8 @@ impl Import {
             }
             if let Some(mut waiting) = self.waiting.remove(&table) {
                 waiting.buffer.settle()?;
+                // Before the merge, which adds the series of the store.
+                self.note_series(table, &waiting)?;
                 let merging = Merging {
                     store,
                     table,
@@ -224,7 +226,6 @@ impl Import {
                     part_rows: self.part_rows,
                 };
                 let (outcome, version) = merging.settle(&mut waiting).await?;
-                self.note_series(table, &waiting)?;
                 let room = REJECTS_MAX.saturating_sub(self.rejects.len());
                 self.rejects.extend(outcome.stale.iter().take(room).cloned());
                 self.summary.absorb(table, &outcome, version);

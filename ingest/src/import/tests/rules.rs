@@ -150,10 +150,10 @@ async fn a_gpu_that_was_away_while_others_reported_is_told_by_the_inventory() {
         let input = Input::one(&file.path().to_string_lossy());
         crate::source::nvidia_smi::read(&[input], &options, &mut import).unwrap();
         let summary = import.finish(&store).await.unwrap();
-        gaps.push((summary.gaps, summary.longest_gap.map(|gap| gap.hours)));
+        gaps.push((summary.gpus, summary.gaps, summary.longest_gap.map(|gap| gap.hours)));
     }
     // From 23:59 of the 14th to 00:00 of the 16th, less one minute: 24 h.
-    assert_eq!(gaps, [(0, None), (0, None), (1, Some(24.0))]);
+    assert_eq!(gaps, [(2, 0, None), (1, 0, None), (2, 1, Some(24.0))]);
 }
 
 #[tokio::test]
