@@ -150,6 +150,13 @@ fn period(
         return Err(Failure::new("the store tells no time yet: no job, count or reading is in it")
             .hint("`loadline import` takes them; `loadline query assets` shows the inventory"));
     }
+    if span.0 >= span.1 && from.is_none() && to.is_none() {
+        return Err(Failure::new(format!(
+            "no time has passed in the store: all of it is of {}",
+            span.0
+        ))
+        .hint("import what came later, or name a later --now"));
+    }
     let from = from.map_or(Ok(span.0), |text| instant("--from", text, config))?;
     let until = to.map_or(Ok(span.1), |text| instant("--to", text, config))?;
     if from >= until {

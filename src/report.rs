@@ -4,9 +4,12 @@ mod answer;
 mod chart;
 pub mod data;
 mod finding;
+pub mod headroom;
+pub mod lack;
 mod markdown;
 pub mod note;
 mod page;
+pub mod tested;
 mod words;
 
 pub(crate) use answer::plural;

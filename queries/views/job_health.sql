@@ -6,7 +6,9 @@
 --          gpu_hours_held float64 [GPU·h], coverage_ratio float64 [0-1], util_mean_ratio
 --          float64 [0-1], util_p50_ratio float64 [0-1], mem_used_ratio float64 [0-1],
 --          cpu_util_ratio float64 [0-1], idle_tail_hours float64 [h], baseline_p25_ratio
---          float64 [0-1], baseline_jobs int64, baseline_gpu_hours float64 [GPU·h], reason text
+--          float64 [0-1], baseline_jobs int64, baseline_gpu_hours float64 [GPU·h], util_best_ratio
+--          float64 [0-1], temp_max_c float64 [°C], span_hours float64 [h], hours_read float64 [h],
+--          reason text
 -- one row per job attempt with a reading. A usable baseline of a labelled workload decides what is
 -- low: a job at or above its lower quartile is not called low. Without one, fixed limits: below
 -- 0.05 is idle, below 0.2 under-used. First that holds: failing-hardware (new uncorrected ECC
@@ -241,6 +243,7 @@ SELECT
     l.coverage_ratio, l.util_mean AS util_mean_ratio, l.util_p50 AS util_p50_ratio,
     l.mem_ratio AS mem_used_ratio, l.cpu AS cpu_util_ratio, l.idle_tail_hours,
     l.p25 AS baseline_p25_ratio, l.baseline_jobs, l.baseline_gpu_hours,
+    l.util_best AS util_best_ratio, l.temp_c AS temp_max_c, l.span_hours, l.read_hours AS hours_read,
     concat(
         CASE l.verdict
             WHEN 'failing-hardware' THEN CASE l.measurement

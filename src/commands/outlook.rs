@@ -1,5 +1,6 @@
 //! Looking ahead: series and capacity out of SQL, for the forecaster.
 
+mod capacity;
 pub(super) mod expansion;
 pub(super) mod forecast;
 pub(super) mod plan;
@@ -17,21 +18,53 @@ use loadline_forecast::{
 use super::row::{Row, rows};
 use crate::cli::SplitBy;
 use crate::failure::Failure;
+use crate::report::Language;
+use crate::report::lack::Lack;
+pub(super) use capacity::{Capacity, capacity, capacity_known, headroom};
 
 const HOUR_MS: i64 = 3_600_000;
 const HOUR_S: u32 = 3_600;
-const NO_DEMAND: &str =
-    "no demand is known: no job that asks for a GPU and no count spans a whole hour";
 
-/// Whether a failure says that nothing tells any demand.
-pub(super) fn no_demand(failure: &Failure) -> bool {
-    failure.line() == NO_DEMAND
+/// Series, or what the store lacks to tell any.
+pub(super) type Known = Result<Vec<Series>, Lack>;
+
+/// What a store lacks, as the failure of a command that cannot do without.
+pub(super) fn lacking(lack: &Lack) -> Failure {
+    let failure = Failure::new(lack.text(Language::En));
+    match lack.remedy(Language::En) {
+        Some(remedy) => failure.hint(remedy),
+        None => failure,
+    }
+}
+
+/// Why nothing in the store tells any demand; `None` where something does.
+pub(super) async fn lack_of_demand(session: &Session) -> Result<Option<Lack>, Failure> {
+    let text = "SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT count(*) FROM jobs \
+        WHERE coalesce(gpus_requested, 0) > 0 OR coalesce(gpus_allocated, 0) > 0) AS gpu_jobs, \
+        (SELECT count(*) FROM allocations) AS allocations, \
+        (SELECT count(*) FROM gpu_counts) AS counts, (SELECT count(*) FROM gpu_counts \
+        WHERE gpus_held IS NOT NULL OR gpus_waiting IS NOT NULL) AS counts_of_use";
+    let found = rows(&session.sql(text).await?);
+    let count = |name| found.first().and_then(|row| row.count(name)).unwrap_or(0);
+    if count("gpu_jobs") + count("allocations") + count("counts_of_use") > 0 {
+        return Ok(None);
+    }
+    Ok(Some(match (count("jobs"), count("counts")) {
+        (_, 1..) => Lack::Counts,
+        (0, 0) => Lack::Ledger,
+        (jobs, 0) => Lack::GpuJobs { jobs },
+    }))
 }
 
 /// Hourly demand (held and waiting) of the fleet, or of each team, pool or workload, up to the
 /// last whole hour. An hour that no source counted is not known; where all comes from jobs, an hour
 /// without any is 0.
 pub(super) async fn demand(session: &Session, by: Option<SplitBy>) -> Result<Vec<Series>, Failure> {
+    demand_known(session, by).await?.map_err(|lack| lacking(&lack))
+}
+
+/// The same, or what the store lacks to tell it.
+pub(super) async fn demand_known(session: &Session, by: Option<SplitBy>) -> Result<Known, Failure> {
     let by = by.map_or("fleet", SplitBy::name);
     let params: Params =
         [("by".to_owned(), by.to_owned()), ("step".to_owned(), "hour".to_owned())].into();
@@ -40,7 +73,13 @@ pub(super) async fn demand(session: &Session, by: Option<SplitBy>) -> Result<Vec
         let at = row.instant("bin_started_at")?;
         Some((row.text("asked_by")?, at, row.number("gpus_demand")))
     };
-    series(session, rows(&answer).iter().filter_map(hour))
+    let found = series(session, rows(&answer).iter().filter_map(hour))?;
+    let unknown = |series: &Series| series.values().iter().all(Option::is_none);
+    if !found.is_empty() && !found.iter().all(unknown) {
+        return Ok(Ok(found));
+    }
+    let some = if found.is_empty() { Lack::WholeHour } else { Lack::Counts };
+    Ok(Err(lack_of_demand(session).await?.unwrap_or(some)))
 }
 
 /// Hourly load offered to the fleet, or to each pool: what capacity is planned on, since a backlog
@@ -76,7 +115,7 @@ pub(super) async fn offered(
     series(session, hours)
 }
 
-/// Series by name; an hour that is not over counts for nothing.
+/// Series by name, none where no hour is told; one that is not over counts for nothing.
 fn series(
     session: &Session,
     hours: impl Iterator<Item = (String, DateTime<Utc>, Option<f64>)>,
@@ -91,9 +130,7 @@ fn series(
     }
     let all = || found.values().flatten().map(|(at, _)| *at);
     let (Some(first), Some(last)) = (all().min(), all().max()) else {
-        return Err(Failure::new(
-            "there is no demand to look at: no job and no count in the store",
-        ));
+        return Ok(Vec::new());
     };
     let steps = usize::try_from((last - first) / HOUR_MS).unwrap_or_default() + 1;
     found
@@ -158,38 +195,5 @@ pub(super) fn planned(
     Ok(plan)
 }
 
-/// GPUs of a pool, or of the fleet, at the end of the store.
-#[derive(Debug, Clone)]
-pub(super) struct Capacity {
-    /// GPUs that can be given to jobs.
-    pub(super) gpus: f64,
-    /// How that is known: config, inventory, counts or peak-held, which is a floor.
-    pub(super) source: String,
-}
-
-/// Capacity of the fleet and of each pool in the latest hour.
-pub(super) async fn capacity(
-    session: &Session,
-) -> Result<(Capacity, BTreeMap<String, Capacity>), Failure> {
-    let text = "WITH latest AS (SELECT coalesce(\"partition\", 'default') AS pool, gpus_available, \
-        source FROM capacity_hourly \
-        WHERE hour_started_at = (SELECT max(hour_started_at) FROM capacity_hourly)) \
-        SELECT pool, sum(gpus_available) AS gpus, max(source) AS source FROM latest GROUP BY pool \
-        UNION ALL SELECT NULL AS pool, sum(gpus_available) AS gpus, max(source) AS source \
-        FROM latest";
-    let mut fleet = None;
-    let mut pools = BTreeMap::new();
-    for row in rows(&session.sql(text).await?) {
-        let (Some(gpus), Some(source)) = (row.number("gpus"), row.text("source")) else { continue };
-        let capacity = Capacity { gpus, source };
-        match row.text("pool") {
-            Some(pool) => drop(pools.insert(pool, capacity)),
-            None => fleet = Some(capacity),
-        }
-    }
-    let unknown = || {
-        Failure::new("no capacity is known for any hour: no job, count or reading tells a time")
-            .hint("import jobs, counts or readings beside the inventory")
-    };
-    Ok((fleet.ok_or_else(unknown)?, pools))
-}
+#[cfg(test)]
+mod tests;

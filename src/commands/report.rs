@@ -6,7 +6,7 @@ mod figures;
 use chrono::{DateTime, Utc};
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_engine::Session;
-use loadline_forecast::{Basis, Plan, PlanSettings, QuantileLevel};
+use loadline_forecast::{ForecastError, Plan, PlanSettings, QuantileLevel};
 
 use super::outlook::plan::Idle;
 use super::{Context, outlook, period, print};
@@ -14,7 +14,9 @@ use crate::cli::ReportArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::report::data::{HourDemand, HourForecast, Outlook, ReportData};
+use crate::report::lack::Lack;
 use crate::report::note::Note;
+use crate::report::tested::Tested;
 use crate::report::{Format, render};
 use decide::{Grounds, decide};
 use figures::{Asked, Uses};
@@ -71,7 +73,15 @@ pub(super) async fn gather(
     );
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     let asked = Asked { session, from, until, bar };
-    let Uses { totals, days, teams, teams_by } = asked.uses().await?;
+    let Uses { mut totals, days, teams, teams_by } = asked.uses().await?;
+    let lack_of_demand = match totals.gpu_hours_held {
+        Some(_) => None,
+        None => outlook::lack_of_demand(session).await?,
+    };
+    if lack_of_demand.is_none() {
+        // The ledger is there, and in this period nobody held a GPU.
+        totals.gpu_hours_held.get_or_insert(0.0);
+    }
     let (health, jobs) = asked.health().await?;
     let (nodes, baselines) = (asked.nodes().await?, asked.baselines().await?);
     let hardware = asked.hardware().await?;
@@ -99,6 +109,7 @@ pub(super) async fn gather(
         baselines,
         hardware,
         totals,
+        lack_of_demand,
         health,
         jobs,
         outlook: looked.outlook,
@@ -118,15 +129,16 @@ struct Looked {
 async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Looked, Failure> {
     let mut looked = Looked::default();
     let outlook = &mut looked.outlook;
-    let series = match outlook::demand(session, None).await {
-        Ok(mut found) if !found.is_empty() => found.remove(0),
-        Ok(_) => return Ok(looked),
-        Err(failure) => {
-            let note = match outlook::no_demand(&failure) {
-                true => Note::NoDemand,
-                false => Note::NoForecast(failure.line()),
-            };
-            outlook.notes.push(note);
+    let mut capacity = None;
+    if let Some((fleet, _)) = outlook::capacity_known(session).await? {
+        outlook.capacity_gpus = Some(fleet.gpus);
+        outlook.capacity_source = Some(fleet.source.clone());
+        capacity = Some(fleet);
+    }
+    let series = match outlook::demand_known(session, None).await? {
+        Ok(mut found) => found.remove(0),
+        Err(lack) => {
+            outlook.notes.push(Note::NoForecast(lack));
             return Ok(looked);
         }
     };
@@ -150,39 +162,32 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
                     })
                 })
                 .collect();
+            let tested = Tested::new(&forecast, tested.as_ref());
             outlook.model = forecast.basis.name().to_owned();
-            outlook.skill_ratio = tested.as_ref().and_then(|tested| tested.overall.skill());
-            outlook.interval_coverage_80_ratio =
-                tested.as_ref().map(|tested| match forecast.basis {
-                    Basis::SeasonalNaive => tested.overall.naive_coverage_80_ratio,
-                    Basis::WeeklyElasticNet | Basis::Level => tested.overall.coverage_80_ratio,
-                });
-            outlook.notes.push(Note::Forecast {
-                model: outlook.model.clone(),
-                naive_only: tested.as_ref().map_or(forecast.basis, |tested| {
-                    tested.forecasts.first().map_or(forecast.basis, |made| made.basis)
-                }) != Basis::WeeklyElasticNet,
-                origins: tested.as_ref().map(|tested| tested.origins.len()),
-                skill_ratio: outlook.skill_ratio,
-                coverage_80_ratio: outlook.interval_coverage_80_ratio,
-            });
+            outlook.skill_ratio = tested.skill_ratio;
+            outlook.interval_coverage_80_ratio = tested.coverage_80_ratio;
+            outlook.notes.push(Note::Forecast(tested));
+            if let Some(capacity) = &capacity {
+                let headroom = outlook::headroom(&forecast, capacity, session.calendar());
+                outlook.notes.push(Note::Headroom(headroom.clone()));
+                outlook.headroom = Some(headroom);
+            }
             let zone = session.calendar().zone();
             let reasons = forecast.reasons.iter().map(|reason| Note::Reason(*reason, zone));
             outlook.notes.extend(reasons);
         }
-        Err(failure) => outlook.notes.push(Note::NoForecast(failure.line())),
+        Err(failure) => outlook.notes.push(Note::NoForecast(Lack::Told(failure.line()))),
     }
-    let Ok((capacity, _)) = outlook::capacity(session).await else { return Ok(looked) };
-    outlook.capacity_gpus = Some(capacity.gpus);
     if let Some(gpu_hours) = idle.gpu_hours {
         let gpus = idle.gpu_hours_per_week.unwrap_or(0.0) / 168.0;
         outlook.notes.push(Note::Idle { gpu_hours, gpus, days: idle.days });
     }
     outlook.notes.extend(expansion(session).await?);
-    if capacity.source == "peak-held" {
-        outlook.notes.push(Note::CapacityFloor { gpus: capacity.gpus });
+    let gpus_held_most = capacity.as_ref().map_or(0.0, |capacity| capacity.gpus);
+    let Some(capacity) = capacity.filter(|capacity| !capacity.is_floor()) else {
+        outlook.notes.push(Note::NoPlan(Lack::Capacity { gpus_held_most }));
         return Ok(looked);
-    }
+    };
     let Some(load) = outlook::offered(session, None).await?.into_iter().next() else {
         return Ok(looked);
     };
@@ -200,7 +205,10 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
             looked.after_clean_up = idle.gpu_hours_per_week.and_then(|hours| planned(hours).ok());
             looked.plan = Some(plan);
         }
-        Err(error) => outlook.notes.push(Note::NoPlan(error.to_string())),
+        Err(ForecastError::TooLittleHistory { have_days, need_days, .. }) => {
+            outlook.notes.push(Note::NoPlan(Lack::Weeks { have_days, need_days }));
+        }
+        Err(error) => outlook.notes.push(Note::NoPlan(Lack::Told(error.to_string()))),
     }
     Ok(looked)
 }
@@ -267,7 +275,7 @@ mod tests {
         let data = gather(&session, &Config::default(), period, 60).await.unwrap();
         // 4 GPUs from 08:30 to 10:15 are 4 x 1.75 h = 7; the floor of capacity is the same 4 GPUs.
         let totals = &data.totals;
-        assert!((totals.gpu_hours_held - 7.0).abs() < 1e-9);
+        assert!((totals.gpu_hours_held.unwrap() - 7.0).abs() < 1e-9);
         assert_eq!(totals.gpus_installed.map(|gpus| (gpus * 1e6).round() / 1e6), Some(4.0));
         // A day of history is no ground for a plan, so there is no all-clear either.
         assert_eq!(data.decision.action, Action::Undecided);

@@ -1,10 +1,15 @@
 //! The three answers and the decision: one figure and one sentence each.
 
-use std::collections::BTreeSet;
+mod by_whom;
+mod healthy;
+mod used;
 
 use super::chart::number;
 use super::data::{Action, ReportData};
-use super::words::{Language, duration, percent};
+use super::words::{Language, percent};
+pub(crate) use by_whom::by_whom;
+pub(crate) use healthy::healthy;
+pub(crate) use used::used;
 
 /// One number and one sentence.
 #[derive(Debug)]
@@ -13,137 +18,10 @@ pub(crate) struct Answer {
     pub(crate) sentence: String,
 }
 
-/// Below this share of the time seen, how busy the GPUs were is no headline.
-const SEEN_ENOUGH_RATIO: f64 = 0.5;
-
-/// How much is used. Where no ledger tells who held what, only what was read is told.
-pub(crate) fn used(data: &ReportData, language: Language) -> Answer {
-    let (totals, words) = (&data.totals, language.words());
-    let held = percent(totals.held_ratio(), words);
-    let busy = percent(totals.busy_ratio(), words);
-    let seen = percent(totals.coverage_ratio, words);
-    let hours = number(totals.gpu_hours_held);
-    let gpus = match (totals.gpus_installed, language) {
-        (None, _) => words.unknown.to_owned(),
-        (Some(gpus), Language::En) => {
-            format!("{}{}", tenths(gpus), words.floor_of(totals.capacity_is_floor()))
-        }
-        (Some(gpus), Language::Zh) => {
-            format!("{} 块 GPU{}", tenths(gpus), words.floor_of(totals.capacity_is_floor()))
-        }
-    };
-    let ledger = totals.held_ratio().is_some();
-    let sentence = match (language, data.sampled(), ledger) {
-        (Language::En, true, true) => format!(
-            "Of {gpus} GPUs, jobs held {held} of the time ({hours} GPU-hours). Of what was read, {busy} was busy; {seen} of the time was seen."
-        ),
-        (Language::En, true, false) => format!(
-            "Of what was read, {busy} was busy; {seen} of the time was seen. No ledger tells what jobs held."
-        ),
-        (Language::En, false, _) => format!(
-            "Jobs held {hours} GPU-hours, {held} of {gpus} GPUs; no samples tell how busy they were."
-        ),
-        (Language::Zh, true, true) => format!(
-            "{gpus} 中，作业占用了 {held} 的时间（{hours} GPU 小时）；已观测部分忙碌 {busy}，观测覆盖 {seen}。"
-        ),
-        (Language::Zh, true, false) => {
-            format!("已观测部分忙碌 {busy}，观测覆盖 {seen}；没有作业账目，不知道作业占用了多少。")
-        }
-        (Language::Zh, false, _) => {
-            format!("作业占用 {hours} GPU 小时，为 {gpus} 的 {held}；没有采样，忙碌程度未知。")
-        }
-    };
-    let enough = totals.coverage_ratio.is_some_and(|ratio| ratio >= SEEN_ENOUGH_RATIO);
-    let figure = if data.sampled() && (enough || !ledger) { busy } else { held };
-    Answer { figure, sentence }
-}
-
-/// By whom: by team, or by user where no job names a team.
-pub(crate) fn by_whom(data: &ReportData, language: Language) -> Answer {
-    let words = language.words();
-    let Some(first) = data.teams.first() else {
-        return Answer { figure: words.unknown.into(), sentence: words.no_ledger.into() };
-    };
-    let all: f64 = data.teams.iter().map(|team| team.gpu_hours_held).sum();
-    let share = percent((all > 0.0).then(|| first.gpu_hours_held / all), words);
-    let name = &first.team;
-    let hours = number(first.gpu_hours_held);
-    let jobs = data.totals.jobs;
-    let sentence = match language {
-        Language::En => {
-            let holders = plural(data.teams.len() as u64, &data.teams_by);
-            let jobs = jobs.map_or_else(
-                || "; no ledger tells the jobs".to_owned(),
-                |jobs| format!(" and {}", plural(jobs, "job")),
-            );
-            let unnamed = match data.teams_by.as_str() {
-                "user" => " No job names its team.",
-                _ => "",
-            };
-            format!(
-                "{name} held most, {hours} GPU-hours or {share} of all, among {holders}{jobs}.{unnamed}"
-            )
-        }
-        Language::Zh => {
-            let holders = match data.teams_by.as_str() {
-                "user" => format!("作业没有标明团队；{} 个用户", data.teams.len()),
-                _ => format!("{} 个团队", data.teams.len()),
-            };
-            let jobs =
-                jobs.map_or_else(String::new, |jobs| format!("、{} 个作业", number(jobs as f64)));
-            format!("{holders}{jobs}中，{name} 占用最多：{hours} GPU 小时，占全部的 {share}。")
-        }
-    };
-    Answer { figure: share, sentence }
-}
-
 /// A number of things in English.
 pub(crate) fn plural(count: u64, thing: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {thing}{s}", number(count as f64))
-}
-
-/// Whether it is healthy.
-pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
-    let words = language.words();
-    let judged = |row: &&super::data::VerdictUse| row.verdict != "not-enough-data";
-    let all: f64 = data.health.iter().filter(judged).map(|row| row.gpu_hours).sum();
-    let well: f64 =
-        data.health.iter().filter(|row| row.verdict == "healthy").map(|row| row.gpu_hours).sum();
-    let idle = data.totals.gpu_hours_idle_held;
-    if all <= 0.0 {
-        let wait = data.totals.queue_time_s_p50.map(duration);
-        let sentence = match (language, wait) {
-            (Language::En, Some(wait)) => format!(
-                "No job can be judged: no reading of this period belongs to one. Half of the jobs waited no longer than {wait}."
-            ),
-            (Language::Zh, Some(wait)) => {
-                format!("本期没有属于作业的采样，无法评判；半数作业排队不超过 {wait}。")
-            }
-            (Language::En, None) => {
-                "No job can be judged: none is known in this period.".to_owned()
-            }
-            (Language::Zh, None) => "本期没有作业可供评判。".to_owned(),
-        };
-        return Answer { figure: words.unknown.into(), sentence };
-    }
-    let share = percent(Some(well / all), words);
-    let idle = idle.map_or_else(|| words.unknown.into(), number);
-    let sick: BTreeSet<_> = data.hardware.iter().map(|gpu| (&gpu.node, gpu.gpu)).collect();
-    let gpus = sick.len();
-    let sentence = match language {
-        Language::En => format!(
-            "{share} of the judged GPU-hours belong to healthy jobs; {idle} GPU-hours were held while idle, and {} a look.",
-            match gpus {
-                1 => "1 GPU needs".to_owned(),
-                gpus => format!("{gpus} GPUs need"),
-            }
-        ),
-        Language::Zh => format!(
-            "已评判的 GPU 小时中 {share} 属于健康作业；{idle} GPU 小时占而不用，{gpus} 块 GPU 需要检查。"
-        ),
-    };
-    Answer { figure: share, sentence }
 }
 
 /// How much of the time was seen, and what is missing.
@@ -277,21 +155,41 @@ fn tenths(gpus: f64) -> String {
 
 /// Why there is no decision, and how demand stands against capacity today.
 fn undecided(data: &ReportData, language: Language) -> String {
-    let stand = data.decision.demand_gpus_last_day.zip(data.outlook.capacity_gpus);
-    match (language, stand) {
-        (Language::En, Some((demand, capacity))) => format!(
-            "No plan could be made (the reason stands below). Demand over the last day was {} GPUs against {}{}.",
-            number(demand),
-            number(capacity),
-            Language::En.words().floor_of(data.totals.capacity_is_floor())
+    let (words, outlook) = (language.words(), &data.outlook);
+    let floor = words.floor_of(outlook.capacity_is_floor());
+    let hours = outlook.history.len().min(24);
+    let over = match (language, hours) {
+        (Language::En, 24) => "day".to_owned(),
+        (Language::En, 1) => "hour".to_owned(),
+        (Language::En, hours) => format!("{hours} hours"),
+        (Language::Zh, 24) => "一天".to_owned(),
+        (Language::Zh, hours) => format!(" {hours} 小时"),
+    };
+    let why = match language {
+        Language::En => "No plan could be made (the reason stands below).",
+        Language::Zh => "无法给出规划（原因见下）。",
+    };
+    let stand = match (language, data.decision.demand_gpus_last_day, outlook.capacity_gpus) {
+        (_, None, _) => String::new(),
+        (Language::En, Some(demand), Some(capacity)) => format!(
+            " Demand over the last {over} was {} GPUs on average against {}{floor}.",
+            tenths(demand),
+            tenths(capacity)
         ),
-        (Language::Zh, Some((demand, capacity))) => format!(
-            "无法给出规划（原因见下）。最近一天需求为 {} 块 GPU，容量为 {} 块{}。",
-            number(demand),
-            number(capacity),
-            Language::Zh.words().floor_of(data.totals.capacity_is_floor())
+        (Language::En, Some(demand), None) => {
+            format!(" Demand over the last {over} was {} GPUs on average.", tenths(demand))
+        }
+        (Language::Zh, Some(demand), Some(capacity)) => format!(
+            "最近{over}平均需求为 {} 块 GPU，容量为 {} 块{floor}。",
+            tenths(demand),
+            tenths(capacity)
         ),
-        (Language::En, None) => "No plan could be made (the reason stands below).".to_owned(),
-        (Language::Zh, None) => "无法给出规划（原因见下）。".to_owned(),
-    }
+        (Language::Zh, Some(demand), None) => {
+            format!("最近{over}平均需求为 {} 块 GPU。", tenths(demand))
+        }
+    };
+    format!("{why}{stand}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,14 @@
 //! Charts as SVG text, drawn by plotters; no fonts are embedded, the page's own are used.
 
-use chrono::{DateTime, Offset, TimeZone, Utc};
+mod bar;
+mod day_axis;
+
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use plotters::prelude::*;
+
+pub(crate) use bar::{Bar, bars};
+use day_axis::{DayAxis, day_label, label_days, local_days};
 
 /// Colours that stay apart in print and for most colour-blind readers.
 pub(crate) const BLUE: RGBColor = RGBColor(31, 90, 166);
@@ -39,26 +45,42 @@ pub(crate) struct Band {
     pub(crate) points: Vec<(DateTime<Utc>, f64, f64)>,
 }
 
-/// A horizontal bar made of parts.
-#[derive(Debug, Clone)]
-pub(crate) struct Bar {
-    /// Label left of it.
-    pub(crate) label: String,
-    /// Colour and length of each part, left to right.
-    pub(crate) parts: Vec<(RGBColor, f64)>,
-    /// Text right of it.
-    pub(crate) text: String,
+/// A chart is drawn twice, and the page shows the one that fits: text keeps its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// For a screen or a sheet.
+    Wide,
+    /// For a phone.
+    Narrow,
 }
 
-/// Whole days since 1970 in local time, with the fraction of the day: the x axis.
-fn local_days(at: DateTime<Utc>, zone: Tz) -> f64 {
-    let offset = zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc();
-    (at.timestamp() + i64::from(offset)) as f64 / 86_400.0
+impl Shape {
+    const fn width(self) -> u32 {
+        match self {
+            Self::Wide => 860,
+            Self::Narrow => 340,
+        }
+    }
+
+    /// Most labels on an axis of time.
+    const fn labels_max(self) -> usize {
+        match self {
+            Self::Wide => 11,
+            Self::Narrow => 5,
+        }
+    }
 }
 
-fn day_label(days: f64) -> String {
-    DateTime::from_timestamp((days * 86_400.0).round() as i64, 0)
-        .map_or_else(String::new, |at| at.format("%m-%d").to_string())
+/// What is drawn over time, and how its axes read.
+struct Drawing<'a> {
+    zone: Tz,
+    lines: &'a [Line],
+    bands: &'a [Band],
+    limit: Option<(&'a str, f64)>,
+    percent: bool,
+    start: f64,
+    end: f64,
+    top: f64,
 }
 
 /// Lines and bands over time. `percent` prints the y axis in per cent; `limit` is a dashed
@@ -72,6 +94,12 @@ pub(crate) fn over_time(
     limit: Option<(&str, f64)>,
     percent: bool,
 ) -> Option<String> {
+    // A line of which nothing is known is not named either.
+    let known = |line: &&Line| line.points.iter().any(|point| point.1.is_some());
+    let lines: Vec<Line> = lines.iter().filter(known).cloned().collect();
+    if lines.is_empty() && bands.is_empty() {
+        return None;
+    }
     let instants = lines
         .iter()
         .flat_map(|line| line.points.iter().map(|point| point.0))
@@ -86,34 +114,49 @@ pub(crate) fn over_time(
         .chain(limit.map(|(_, value)| value))
         .fold(if percent { 1.0 } else { 0.0 }, f64::max);
     let (start, end) = (local_days(first, zone), local_days(last, zone));
-    let end = if end > start { end } else { start + 1.0 };
-    let mut svg = String::new();
-    draw_over_time(&mut svg, (start, end), top, zone, (lines, bands, limit), percent).ok()?;
+    // One instant stands in the middle of its day.
+    let (start, end) = if end > start { (start, end) } else { (start - 0.5, start + 0.5) };
+    let drawing = Drawing { zone, lines: &lines, bands, limit, percent, start, end, top };
+    let pictures = both(|shape, svg| draw_over_time(svg, shape, &drawing))?;
     let bands = bands.iter().map(|band| (band.name.as_str(), css(band.colour, 0.3)));
     let lines = lines.iter().map(|line| (line.name.as_str(), css(line.colour, 1.0)));
     let limit = limit.map(|(name, _)| (name, css(RED, 1.0)));
     let entries: Vec<_> = lines.chain(bands).chain(limit).collect();
-    Some(format!("{}{}", legend(&entries), responsive(&svg)))
+    Some(format!("{}{pictures}", legend(&entries)))
 }
 
-type Drawn<'a> = (&'a [Line], &'a [Band], Option<(&'a str, f64)>);
+type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-fn draw_over_time(
-    svg: &mut String,
-    (start, end): (f64, f64),
-    top: f64,
-    zone: Tz,
-    (lines, bands, limit): Drawn<'_>,
-    percent: bool,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let area = SVGBackend::with_string(svg, (860, 280)).into_drawing_area();
+/// The picture in both shapes.
+fn both(draw: impl Fn(Shape, &mut String) -> Drawn) -> Option<String> {
+    let mut pictures = String::new();
+    for (shape, class) in [(Shape::Wide, "wide"), (Shape::Narrow, "narrow")] {
+        let mut svg = String::new();
+        draw(shape, &mut svg).ok()?;
+        let opening = format!("<svg class=\"{class}\" role=\"img\" ");
+        pictures.push_str(&svg.replacen("<svg ", &opening, 1));
+    }
+    Some(pictures)
+}
+
+fn draw_over_time(svg: &mut String, shape: Shape, drawing: &Drawing<'_>) -> Drawn {
+    let Drawing { zone, lines, bands, limit, percent, start, end, top } = *drawing;
+    let height = if shape == Shape::Wide { 280 } else { 230 };
+    let area = SVGBackend::with_string(svg, (shape.width(), height)).into_drawing_area();
     let high = if top > 0.0 { top * 1.06 } else { 1.0 };
+    let hours_told = |places: &[f64]| places.iter().any(|day| (day - day.round()).abs() > 1e-6);
+    let mut places = label_days(start, end, shape.labels_max());
+    if hours_told(&places) {
+        // Labels with hours are long.
+        places = label_days(start, end, shape.labels_max() / 2);
+    }
+    let hours_told = hours_told(&places);
     let mut chart = ChartBuilder::on(&area)
         .margin(6)
-        .margin_right(16)
+        .margin_right(if shape == Shape::Wide { 28 } else { 18 })
         .x_label_area_size(24)
-        .y_label_area_size(52)
-        .build_cartesian_2d(start..end, 0.0..high)?;
+        .y_label_area_size(if shape == Shape::Wide { 56 } else { 44 })
+        .build_cartesian_2d(DayAxis { start, end, places }, 0.0..high)?;
     let y_text = |value: &f64| {
         if percent { format!("{:.0} %", value * 100.0) } else { number(*value) }
     };
@@ -123,10 +166,10 @@ fn draw_over_time(
         .light_line_style(TRANSPARENT)
         .bold_line_style(GREY.mix(0.2))
         .axis_style(GREY)
-        .x_labels(10)
+        .x_labels(shape.labels_max())
         .y_labels(6)
-        .label_style(("sans-serif", 12))
-        .x_label_formatter(&|days| day_label(*days))
+        .label_style(("sans-serif", if shape == Shape::Wide { 14 } else { 12 }))
+        .x_label_formatter(&|days| day_label(*days, hours_told))
         .y_label_formatter(&y_text)
         .draw()?;
     for band in bands {
@@ -138,7 +181,12 @@ fn draw_over_time(
     }
     for line in lines {
         for stretch in unbroken(&line.points) {
-            let points = stretch.into_iter().map(|(at, value)| (local_days(at, zone), value));
+            let points = stretch.iter().map(|(at, value)| (local_days(*at, zone), *value));
+            if let [(at, value)] = stretch[..] {
+                // A line through one point cannot be seen.
+                let dot = Circle::new((local_days(at, zone), value), 3, line.colour.filled());
+                chart.draw_series(std::iter::once(dot))?;
+            }
             chart.draw_series(LineSeries::new(points, line.colour.stroke_width(2)))?;
         }
     }
@@ -176,56 +224,6 @@ fn unbroken(points: &[(DateTime<Utc>, Option<f64>)]) -> Vec<Vec<(DateTime<Utc>, 
     }
     stretches.retain(|stretch| !stretch.is_empty());
     stretches
-}
-
-/// Horizontal bars, first on top. Returns `None` without bars.
-pub(crate) fn bars(rows: &[Bar]) -> Option<String> {
-    let longest =
-        rows.iter().map(|row| row.parts.iter().map(|part| part.1).sum::<f64>()).fold(0.0, f64::max);
-    if rows.is_empty() || longest <= 0.0 {
-        return None;
-    }
-    let mut svg = String::new();
-    draw_bars(&mut svg, rows, longest).ok()?;
-    Some(responsive(&svg))
-}
-
-fn draw_bars(
-    svg: &mut String,
-    rows: &[Bar],
-    longest: f64,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let height = 10 + 26 * u32::try_from(rows.len())?;
-    let area = SVGBackend::with_string(svg, (860, height)).into_drawing_area();
-    let label = TextStyle::from(("sans-serif", 13)).pos(plotters::style::text_anchor::Pos::new(
-        plotters::style::text_anchor::HPos::Right,
-        plotters::style::text_anchor::VPos::Center,
-    ));
-    let text = TextStyle::from(("sans-serif", 12)).color(&GREY).pos(
-        plotters::style::text_anchor::Pos::new(
-            plotters::style::text_anchor::HPos::Left,
-            plotters::style::text_anchor::VPos::Center,
-        ),
-    );
-    for (position, row) in rows.iter().enumerate() {
-        let y = 5 + 26 * i32::try_from(position)?;
-        area.draw(&Text::new(row.label.clone(), (150, y + 10), label.clone()))?;
-        let mut x = 160.0;
-        for (colour, length) in &row.parts {
-            let width = length / longest * 460.0;
-            let corners = [(x as i32, y), ((x + width) as i32, y + 20)];
-            area.draw(&Rectangle::new(corners, colour.filled()))?;
-            x += width;
-        }
-        area.draw(&Text::new(row.text.clone(), (x as i32 + 8, y + 10), text.clone()))?;
-    }
-    area.present()?;
-    Ok(())
-}
-
-/// Lets the picture take the width of the page.
-fn responsive(svg: &str) -> String {
-    svg.replacen("<svg ", "<svg role=\"img\" style=\"width:100%;height:auto\" ", 1)
 }
 
 /// A number with as many digits as help: thousands apart, no noise behind the point.
@@ -267,6 +265,15 @@ mod tests {
         let points = [(at(0), Some(1.0)), (at(1), None), (at(2), Some(2.0)), (at(3), Some(3.0))];
         let stretches: Vec<usize> = unbroken(&points).iter().map(Vec::len).collect();
         assert_eq!(stretches, [1, 2]);
+    }
+
+    #[test]
+    fn a_lone_point_is_seen_and_text_keeps_its_size_on_a_phone() {
+        let at = DateTime::from_timestamp(1_772_000_000, 0).unwrap();
+        let line = Line { name: "busy".into(), colour: BLUE, points: vec![(at, Some(0.5))] };
+        let drawn = over_time(Tz::UTC, &[line], &[], None, true).unwrap();
+        assert!(drawn.contains("<circle"));
+        assert!(drawn.contains("class=\"wide\"") && drawn.contains("class=\"narrow\""));
     }
 
     #[test]

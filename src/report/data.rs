@@ -1,13 +1,18 @@
 //! Everything a report shows, as plain numbers: the JSON form of the report, and what the page,
 //! the Markdown and the charts are drawn from.
 
+mod job;
+
 use chrono::{DateTime, NaiveDate, Utc};
 use serde::Serialize;
 
+use super::headroom::Headroom;
+use super::lack::Lack;
 use super::note::Note;
+pub use job::{JobEvidence, JobFinding, VerdictUse};
 
 /// A whole report. Shares are 0-1; `None` is "not known", never 0.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct ReportData {
     /// Start of the period, inclusive.
     pub from: DateTime<Utc>,
@@ -19,6 +24,8 @@ pub struct ReportData {
     pub currency: String,
     /// The sums behind the first three answers.
     pub totals: Totals,
+    /// Why nothing tells what jobs held; `None` where something does.
+    pub lack_of_demand: Option<Lack>,
     /// One row a local day.
     pub days: Vec<DayUse>,
     /// One row a node, highest busy share first.
@@ -50,8 +57,8 @@ pub struct Totals {
     pub capacity_source: Option<String>,
     /// GPU-hours installed: held, free and down.
     pub gpu_hours_installed: Option<f64>,
-    /// GPU-hours held by jobs.
-    pub gpu_hours_held: f64,
+    /// GPU-hours held by jobs; unknown where neither a ledger nor a count tells them.
+    pub gpu_hours_held: Option<f64>,
     /// GPU-hours that could have been given to jobs.
     pub gpu_hours_free: Option<f64>,
     /// GPU-hours of GPUs that were down.
@@ -74,7 +81,9 @@ pub struct Totals {
     pub cost_held: Option<f64>,
     /// GPU-hours held of GPUs without a price.
     pub gpu_hours_unpriced: Option<f64>,
-    /// Energy of the GPUs and of the site around them, in kWh, for the time observed.
+    /// Energy of the GPU boards in kWh, for the time in which their power was read.
+    pub energy_kwh: Option<f64>,
+    /// The same times the overhead of the site (PUE), which is 1 unless it is configured.
     pub energy_site_kwh: Option<f64>,
     /// The same in kg of CO2 equivalent.
     pub carbon_kg: Option<f64>,
@@ -88,6 +97,8 @@ pub struct Totals {
     pub hours_longest_gap: Option<f64>,
     /// Job attempts that held a GPU; unknown where no ledger tells them.
     pub jobs: Option<u64>,
+    /// GPU jobs submitted in the period.
+    pub jobs_submitted: Option<u64>,
     /// Median queue time in seconds of the jobs submitted.
     pub queue_time_s_p50: Option<f64>,
     /// 90 % of jobs waited no longer than this, in seconds.
@@ -109,7 +120,7 @@ impl Totals {
     #[must_use]
     pub fn held_ratio(&self) -> Option<f64> {
         let installed = self.gpu_hours_installed.filter(|hours| *hours > 0.0)?;
-        Some(self.gpu_hours_held / installed)
+        Some(self.gpu_hours_held? / installed)
     }
 
     /// Busy as a share of what was seen.
@@ -184,42 +195,6 @@ pub struct BaselineUse {
     pub gpu_hours: f64,
 }
 
-/// Jobs of one verdict.
-#[derive(Debug, Clone, Serialize)]
-pub struct VerdictUse {
-    /// Verdict.
-    pub verdict: String,
-    /// Jobs.
-    pub jobs: u64,
-    /// GPU-hours seen of them.
-    pub gpu_hours: f64,
-}
-
-/// One job worth a look.
-#[derive(Debug, Clone, Serialize)]
-pub struct JobFinding {
-    /// Job.
-    pub job_id: String,
-    /// Team.
-    pub team: String,
-    /// User.
-    pub user: String,
-    /// Workload type.
-    pub workload: String,
-    /// Verdict.
-    pub verdict: String,
-    /// Measurement that decided.
-    pub measurement: String,
-    /// What it was.
-    pub level: Option<f64>,
-    /// The limit it is held against.
-    pub limit_level: Option<f64>,
-    /// Measurement, limit and hours, in words.
-    pub reason: String,
-    /// GPU-hours seen.
-    pub gpu_hours: f64,
-}
-
 /// One GPU worth a look.
 #[derive(Debug, Clone, Serialize)]
 pub struct HardwareFinding {
@@ -250,6 +225,10 @@ pub struct Outlook {
     pub forecast: Vec<HourForecast>,
     /// GPUs available at the end of the period.
     pub capacity_gpus: Option<f64>,
+    /// How that is known: config, inventory, counts or peak-held, which is a floor.
+    pub capacity_source: Option<String>,
+    /// How the forecast stands against them.
+    pub headroom: Option<Headroom>,
     /// Name of the model behind the forecast.
     pub model: String,
     /// 1 - score / score of seasonal naive in the backtest; above 0 is better.
@@ -258,6 +237,14 @@ pub struct Outlook {
     pub interval_coverage_80_ratio: Option<f64>,
     /// Reasons and warnings.
     pub notes: Vec<Note>,
+}
+
+impl Outlook {
+    /// The GPUs available are only known from below.
+    #[must_use]
+    pub fn capacity_is_floor(&self) -> bool {
+        self.capacity_source.as_deref() == Some("peak-held")
+    }
 }
 
 /// Demand in one hour.
@@ -283,7 +270,7 @@ pub struct HourForecast {
 }
 
 /// The kind of decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Order GPUs.
@@ -295,11 +282,12 @@ pub enum Action {
     /// Nothing to do now: a plan was made and demand stays below capacity.
     Nothing,
     /// No plan could be made, so no decision can rest on one.
+    #[default]
     Undecided,
 }
 
 /// What to do, with the figures it rests on.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Decision {
     /// What to do first.
     pub action: Action,
@@ -324,6 +312,13 @@ pub struct Decision {
 }
 
 impl ReportData {
+    /// Who held GPUs, where a ledger or a count names anybody.
+    #[must_use]
+    pub fn holders(&self) -> &[TeamUse] {
+        let named = self.teams.iter().any(|team| team.team != "(none)");
+        if named { &self.teams } else { &[] }
+    }
+
     /// Whether any sample was seen.
     #[must_use]
     pub fn sampled(&self) -> bool {

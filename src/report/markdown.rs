@@ -32,7 +32,7 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
             cell(&answer.sentence)
         ));
     }
-    if !data.teams.is_empty() {
+    if !data.holders().is_empty() {
         teams(&mut text, data, words);
     }
     if !data.health.is_empty() {

@@ -7,30 +7,22 @@ use loadline_forecast::{Meets, Plan, Reason};
 use serde::{Serialize, Serializer};
 
 use super::chart::number;
+use super::headroom::Headroom;
+use super::lack::Lack;
+use super::tested::Tested;
 use super::words::{Language, percent};
 
 /// One line under the outlook. As JSON it is its English text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Note {
     /// The model and how it did.
-    Forecast {
-        /// Name of the model.
-        model: String,
-        /// No other model than the seasonal naive was tried: the history is too short.
-        naive_only: bool,
-        /// Origins of the backtest; `None` without one.
-        origins: Option<usize>,
-        /// Skill against seasonal naive.
-        skill_ratio: Option<f64>,
-        /// Share of outcomes inside the 80 % interval.
-        coverage_80_ratio: Option<f64>,
-    },
+    Forecast(Tested),
+    /// How the forecast stands against capacity.
+    Headroom(Headroom),
     /// What the forecaster says of the series, and the zone of its dates.
     Reason(Reason, Tz),
     /// Why there is no forecast.
-    NoForecast(String),
-    /// There is no demand to forecast: no job and no count.
-    NoDemand,
+    NoForecast(Lack),
     /// The plan.
     Plan {
         /// When the load meets capacity.
@@ -49,12 +41,7 @@ pub enum Note {
         zone: Tz,
     },
     /// Why there is no plan.
-    NoPlan(String),
-    /// The number of GPUs is only known from below.
-    CapacityFloor {
-        /// Most GPUs ever held in an hour.
-        gpus: f64,
-    },
+    NoPlan(Lack),
     /// What was held while idle lately.
     Idle {
         /// GPU-hours.
@@ -124,40 +111,16 @@ impl Note {
 
     fn english(&self) -> String {
         match self {
-            Self::Forecast { model, naive_only, origins, skill_ratio, coverage_80_ratio } => {
-                let tested = match (origins, skill_ratio) {
-                    _ if *naive_only => "the history is too short for a model".to_owned(),
-                    (Some(origins), Some(skill)) if model == "seasonal_naive" && *skill < 0.0 => {
-                        format!(
-                            "used because the model does worse than it in a backtest over {origins} origins (skill {:+.0} %); {} of outcomes lay inside its 80 % interval",
-                            skill * 100.0,
-                            percent(*coverage_80_ratio, Language::En.words())
-                        )
-                    }
-                    (Some(origins), Some(skill)) => {
-                        let than = match skill {
-                            skill if *skill >= 0.005 => "better than",
-                            skill if *skill > -0.005 => "as good as",
-                            _ => "not better than",
-                        };
-                        format!(
-                            "{than} seasonal naive in a backtest over {origins} origins (skill {:+.0} %), with {} of outcomes inside the 80 % interval",
-                            skill * 100.0,
-                            percent(*coverage_80_ratio, Language::En.words())
-                        )
-                    }
-                    (Some(origins), None) => format!(
-                        "backtest over {origins} origins: seasonal naive was perfect, so no skill can be stated"
-                    ),
-                    (None, _) => "the history is too short for a backtest".to_owned(),
-                };
-                format!("Forecast by {model}: {tested}.")
-            }
+            Self::Forecast(tested) => tested.text(Language::En),
+            Self::Headroom(headroom) => format!("Capacity: {}.", headroom.text(Language::En)),
             Self::Reason(reason, zone) => {
                 format!("Forecast: {}.", reason.told(|at_ms| offset_s(*zone, at_ms)))
             }
-            Self::NoForecast(reason) => format!("No forecast: {reason}."),
-            Self::NoDemand => "No forecast and no plan: no ledger tells any demand.".to_owned(),
+            Self::NoForecast(lack) => {
+                let what =
+                    if lack.is_of_demand() { "No forecast and no plan" } else { "No forecast" };
+                format!("{what}: {}.", lack.with_remedy(Language::En))
+            }
             Self::Plan {
                 meets,
                 gpus_needed,
@@ -189,10 +152,7 @@ impl Note {
                     "{trend} and {when}; looking {weeks} weeks ahead, {gpus_needed} GPUs are missing at the largest shortfall{order}."
                 )
             }
-            Self::NoPlan(reason) => format!("No plan: {reason}."),
-            Self::CapacityFloor { gpus } => format!(
-                "No plan: how many GPUs are installed is not known; the most ever held in an hour, {gpus:.0}, is a floor."
-            ),
+            Self::NoPlan(lack) => format!("No plan: {}.", lack.with_remedy(Language::En)),
             Self::Idle { gpu_hours, gpus, days } => format!(
                 "In the last {days:.0} days jobs held {} GPU-hours while idle: {gpus:.1} GPUs on average.",
                 number(*gpu_hours)
@@ -216,36 +176,14 @@ impl Note {
 
     fn chinese(&self) -> String {
         match self {
-            Self::Forecast { model, naive_only, origins, skill_ratio, coverage_80_ratio } => {
-                let tested = match (origins, skill_ratio) {
-                    _ if *naive_only => "历史太短，无法建模".to_owned(),
-                    (Some(origins), Some(skill)) if model == "seasonal_naive" && *skill < 0.0 => {
-                        format!(
-                            "采用它是因为在 {origins} 个起点的回测中模型不如它（技巧 {:+.0} %），其 80 % 区间实际覆盖 {}",
-                            skill * 100.0,
-                            percent(*coverage_80_ratio, Language::Zh.words())
-                        )
-                    }
-                    (Some(origins), Some(skill)) => format!(
-                        "在 {origins} 个起点的回测中{}季节性朴素预测（技巧 {:+.0} %），80 % 区间实际覆盖 {}",
-                        match skill {
-                            skill if *skill >= 0.005 => "优于",
-                            skill if *skill > -0.005 => "相当于",
-                            _ => "不优于",
-                        },
-                        skill * 100.0,
-                        percent(*coverage_80_ratio, Language::Zh.words())
-                    ),
-                    (Some(origins), None) => {
-                        format!("{origins} 个起点的回测中季节性朴素预测毫无误差，无法给出技巧")
-                    }
-                    (None, _) => "历史太短，无法回测".to_owned(),
-                };
-                format!("预测模型 {model}：{tested}。")
-            }
+            Self::Forecast(tested) => tested.text(Language::Zh),
+            Self::Headroom(headroom) => format!("容量：{}。", headroom.text(Language::Zh)),
             Self::Reason(reason, zone) => format!("预测说明：{}。", reason_zh(reason, *zone)),
-            Self::NoForecast(reason) => format!("无法预测：{reason}。"),
-            Self::NoDemand => "没有作业账目，无法预测需求，也无法规划。".to_owned(),
+            Self::NoForecast(lack) => {
+                let what =
+                    if lack.is_of_demand() { "无法预测与规划" } else { "无法预测" };
+                format!("{what}：{}。", lack.with_remedy(Language::Zh))
+            }
             Self::Plan {
                 meets,
                 gpus_needed,
@@ -275,10 +213,7 @@ impl Note {
                     "{trend}，{when}；在未来 {weeks} 周中，缺口最大时少 {gpus_needed} 块 GPU{order}。"
                 )
             }
-            Self::NoPlan(reason) => format!("无法规划：{reason}。"),
-            Self::CapacityFloor { gpus } => {
-                format!("无法规划：装机数未知；每小时占用的历史峰值 {gpus:.0} 块只是下限。")
-            }
+            Self::NoPlan(lack) => format!("无法规划：{}。", lack.with_remedy(Language::Zh)),
             Self::Idle { gpu_hours, gpus, days } => format!(
                 "最近 {days:.0} 天作业占而不用 {} GPU 小时，平均相当于 {gpus:.1} 块 GPU。",
                 number(*gpu_hours)

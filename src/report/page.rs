@@ -2,6 +2,7 @@
 
 use chrono_tz::Tz;
 
+mod day;
 mod sections;
 
 use super::answer::{self, Answer};
@@ -82,7 +83,11 @@ fn table(head: &[&str], rows: &[Vec<String>], words: &Words) -> String {
     };
     let head: Vec<String> = head.iter().map(|text| (*text).to_owned()).collect();
     let body: String = rows.iter().map(|row| format!("<tr>{}</tr>", cells(row, "td"))).collect();
-    format!("<table><thead><tr>{}</tr></thead><tbody>{body}</tbody></table>", cells(&head, "th"))
+    format!(
+        "<div class=\"scroll\"><table{}><thead><tr>{}</tr></thead><tbody>{body}</tbody></table></div>",
+        if head.len() > 5 { " class=\"many\"" } else { "" },
+        cells(&head, "th")
+    )
 }
 
 /// Text that came from outside, safe inside HTML.

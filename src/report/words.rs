@@ -59,6 +59,8 @@ pub(crate) struct Words {
     pub(crate) cost_idle: &'static str,
     pub(crate) unpriced: &'static str,
     pub(crate) energy: &'static str,
+    pub(crate) energy_site: &'static str,
+    pub(crate) whole_days: &'static str,
     pub(crate) carbon: &'static str,
     pub(crate) no_ledger: &'static str,
     pub(crate) floor: &'static str,
@@ -112,7 +114,7 @@ const EN: Words = Words {
     reason: "reason",
     node: "node",
     finding: "finding",
-    demand: "demand",
+    demand: "demand, GPUs",
     forecast_p50: "forecast, median",
     forecast_band: "80 % of outcomes",
     capacity: "capacity",
@@ -122,15 +124,17 @@ const EN: Words = Words {
     cost_held: "cost of what was held",
     cost_idle: "of it, held while idle",
     unpriced: "GPU-hours without a price",
-    energy: "energy of the GPUs read, with the site around them",
+    energy: "energy of the GPU boards, while their power was read",
+    energy_site: "the same with the overhead of the site, PUE",
+    whole_days: "Means of whole local days; what the period holds of other days is in the sums, not in this chart.",
     carbon: "carbon of that energy",
     no_ledger: "No ledger tells who held the GPUs.",
     floor: " (the most ever held in an hour: how many are installed is not known)",
     capacity_floor: "capacity, at least",
-    idle_means: "activity below 5 % for ten minutes or more at a stretch, whatever the verdict on the job",
+    idle_means: "Idle is activity below 5 % for ten minutes or more at a stretch, whatever the verdict on the job.",
     users: "Who used what (no job names a team)",
     user: "user",
-    no_samples: "No samples were collected in this period: what jobs held is known, what the GPUs did is not.",
+    no_samples: "No readings of GPUs are in this period: what the GPUs did is not known (loadline import nvidia-smi, or dcgm, would tell).",
     no_forecast: "No forecast could be made.",
     none_found: "Nothing to report.",
     unknown: "unknown",
@@ -176,7 +180,7 @@ const ZH: Words = Words {
     reason: "原因",
     node: "节点",
     finding: "发现",
-    demand: "需求",
+    demand: "需求（GPU 数）",
     forecast_p50: "预测中位数",
     forecast_band: "80 % 区间",
     capacity: "容量",
@@ -186,15 +190,17 @@ const ZH: Words = Words {
     cost_held: "占用的费用",
     cost_idle: "其中占而不用",
     unpriced: "没有价格的 GPU 小时",
-    energy: "已观测 GPU 的能耗（含机房）",
+    energy: "GPU 板卡能耗（仅计读到功率的时间）",
+    energy_site: "计入机房开销的能耗，PUE 为",
+    whole_days: "每点为一个完整自然日的均值；首尾不完整的日子计入合计，但不画在图中。",
     carbon: "相应的碳排放",
     no_ledger: "没有作业账目，不知道谁占用了 GPU。",
     floor: "（每小时占用的历史峰值，装机数未知）",
     capacity_floor: "容量下限",
-    idle_means: "连续十分钟以上活动低于 5 %，与作业结论无关",
+    idle_means: "占而不用指连续十分钟以上活动低于 5 %，与作业结论无关。",
     users: "各用户用量（作业没有标明团队）",
     user: "用户",
-    no_samples: "本期没有采样数据：只知道作业占用了多少，不知道 GPU 实际做了什么。",
+    no_samples: "本期没有 GPU 采样，不知道 GPU 实际做了什么（可用 loadline import nvidia-smi 或 dcgm 导入）。",
     no_forecast: "无法给出预测。",
     none_found: "没有需要报告的内容。",
     unknown: "未知",
@@ -234,11 +240,12 @@ pub(crate) fn percent(ratio: Option<f64>, words: &Words) -> String {
 }
 
 /// Elapsed seconds in the largest unit that keeps two digits.
-pub(crate) fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5_400.0 => format!("{:.0} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
-        s => format!("{:.1} d", s / 86_400.0),
-    }
+pub(crate) fn duration(seconds: f64, language: Language) -> String {
+    let (digits, value, unit) = match seconds {
+        s if s < 90.0 => (0, s, ["s", "秒"]),
+        s if s < 5_400.0 => (0, s / 60.0, ["min", "分钟"]),
+        s if s < 172_800.0 => (1, s / 3_600.0, ["h", "小时"]),
+        s => (1, s / 86_400.0, ["d", "天"]),
+    };
+    format!("{value:.digits$} {}", unit[usize::from(language == Language::Zh)])
 }

@@ -124,6 +124,23 @@ fn a_forecast_says_how_it_did_and_never_crosses_its_quantiles() {
 }
 
 #[test]
+fn a_forecast_above_capacity_is_said_and_not_cut() {
+    let run = ask(&words("forecast --horizon 2d --step 12h --json"));
+    // 15 of the 16 GPUs are up, and the demo asks for more.
+    let told = "fleet: 15 GPUs are available, known from inventory: the median";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert!(run.stderr.contains("of 4 steps, first at 2026-03-"), "{}", run.stderr);
+    let rows: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    for row in rows.as_array().unwrap() {
+        assert_eq!(
+            (&row["gpus_available"], &row["capacity_source"]),
+            (&15.0.into(), &"inventory".into())
+        );
+        assert!(row["gpus_p90"].as_f64().unwrap() > 15.0, "{row}");
+    }
+}
+
+#[test]
 fn a_plan_says_when_and_how_many_and_answers_what_if() {
     insta::assert_snapshot!(ask(&["plan"]).stdout);
     let needed = |args: &str| -> f64 {

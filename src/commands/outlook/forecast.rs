@@ -12,9 +12,11 @@ use loadline_forecast::{
 };
 
 use super::super::{Context, print};
-use super::{demand, in_steps};
-use crate::cli::ForecastArgs;
+use super::{Capacity, capacity_known, demand, headroom, in_steps};
+use crate::cli::{ForecastArgs, SplitBy};
 use crate::failure::Failure;
+use crate::report::Language;
+use crate::report::lack::Lack;
 
 /// Origins of the backtest behind a forecast.
 const ORIGINS: usize = 8;
@@ -31,15 +33,37 @@ pub(in crate::commands) async fn run(
             .detail(format!("a horizon has 1 to {HORIZON_STEPS_MAX} steps"))
             .hint("take another --horizon, or a longer --step"));
     }
+    let all = demand(&session, args.by).await?;
+    let known = capacity_known(&session).await?;
+    // A team or a workload has no capacity of its own.
+    let capacity = |name: &str| match (args.by, &known) {
+        (None, Some((fleet, _))) => Some(fleet.clone()),
+        (Some(SplitBy::Pool), Some((_, pools))) => pools.get(name).cloned(),
+        _ => None,
+    };
+    let limited = matches!(args.by, None | Some(SplitBy::Pool));
     let mut forecasts = Vec::new();
     let mut failed = None;
-    for series in demand(&session, args.by).await? {
+    for series in all {
+        if series.values().iter().all(Option::is_none) {
+            let lack = Lack::Counts.with_remedy(Language::En);
+            print::aside(&format!("{}: no forecast: {lack}", series.name()));
+            continue;
+        }
         let made = in_steps(&series, args.step, calendar)
             .and_then(|series| look_ahead(&series, calendar, steps));
         match made {
             Ok((forecast, tested)) => {
                 print::aside(&told(&forecast, tested.as_ref(), calendar));
-                forecasts.push(forecast);
+                let capacity = capacity(series.name());
+                if limited {
+                    print::aside(&format!(
+                        "{}: {}",
+                        series.name(),
+                        against(&forecast, capacity.as_ref(), calendar)
+                    ));
+                }
+                forecasts.push((forecast, capacity));
             }
             // One series that is too young leaves the others theirs.
             Err(failure) => {
@@ -50,7 +74,22 @@ pub(in crate::commands) async fn run(
     }
     match failed {
         Some(failure) if forecasts.is_empty() => Err(failure),
-        _ => print::answer(&table(&forecasts, calendar)?, &args.table),
+        _ => print::answer(&table(&forecasts, limited, calendar)?, &args.table),
+    }
+}
+
+/// How a forecast stands against capacity, in words.
+fn against(forecast: &Forecast, capacity: Option<&Capacity>, calendar: &Calendar) -> String {
+    match capacity {
+        Some(capacity) => {
+            let told = headroom(forecast, capacity, calendar).text(Language::En);
+            let unknown = Lack::Capacity { gpus_held_most: capacity.gpus };
+            match unknown.remedy(Language::En).filter(|_| capacity.is_floor()) {
+                Some(remedy) => format!("{told} ({remedy})"),
+                None => told,
+            }
+        }
+        None => Lack::Capacity { gpus_held_most: 0.0 }.with_remedy(Language::En),
     }
 }
 
@@ -144,15 +183,20 @@ fn calendar_columns(series: &Series, calendar: &Calendar, steps: usize) -> Vec<C
     columns
 }
 
-fn table(forecasts: &[Forecast], calendar: &Calendar) -> Result<Answer, Failure> {
-    let rows = |f: &Forecast| f.quantiles.steps();
+/// A row a step. `limited` adds the capacity known now, NULL where nothing tells it.
+fn table(
+    forecasts: &[(Forecast, Option<Capacity>)],
+    limited: bool,
+    calendar: &Calendar,
+) -> Result<Answer, Failure> {
+    let rows = |(f, _): &(Forecast, Option<Capacity>)| f.quantiles.steps();
     let names: StringArray = forecasts
         .iter()
-        .flat_map(|f| std::iter::repeat_n(Some(f.series.as_str()), rows(f)))
+        .flat_map(|one| std::iter::repeat_n(Some(one.0.series.as_str()), rows(one)))
         .collect();
     let at: TimestampMillisecondArray = forecasts
         .iter()
-        .flat_map(|f| (0..rows(f)).map(|step| Some(f.step_start_ms(step))))
+        .flat_map(|one| (0..rows(one)).map(|step| Some(one.0.step_start_ms(step))))
         .collect();
     let mut columns: Vec<(String, ArrayRef)> = vec![
         ("series".into(), Arc::new(names)),
@@ -161,15 +205,28 @@ fn table(forecasts: &[Forecast], calendar: &Calendar) -> Result<Answer, Failure>
     for level in QuantileLevel::defaults() {
         let gpus: Float64Array = forecasts
             .iter()
-            .flat_map(|f| (0..rows(f)).map(move |step| f.quantiles.at(step, level)))
+            .flat_map(|one| (0..rows(one)).map(move |step| one.0.quantiles.at(step, level)))
             .collect();
         columns.push((format!("gpus_p{}", f64::from(level.per_mille()) / 10.0), Arc::new(gpus)));
     }
     let naive: Float64Array = forecasts
         .iter()
-        .flat_map(|f| (0..rows(f)).map(move |step| f.naive.at(step, QuantileLevel::MEDIAN)))
+        .flat_map(|one| (0..rows(one)).map(move |step| one.0.naive.at(step, QuantileLevel::MEDIAN)))
         .collect();
     columns.push(("gpus_seasonal_naive".into(), Arc::new(naive)));
+    if limited {
+        let known = |one: &(Forecast, Option<Capacity>)| one.1.clone();
+        let gpus: Float64Array = forecasts
+            .iter()
+            .flat_map(|one| std::iter::repeat_n(known(one).map(|c| c.gpus), rows(one)))
+            .collect();
+        let source: StringArray = forecasts
+            .iter()
+            .flat_map(|one| std::iter::repeat_n(known(one).map(|c| c.source), rows(one)))
+            .collect();
+        columns.push(("gpus_available".into(), Arc::new(gpus)));
+        columns.push(("capacity_source".into(), Arc::new(source)));
+    }
     let batch = RecordBatch::try_from_iter(columns)?;
     Ok(Answer { schema: batch.schema(), batches: vec![batch] })
 }

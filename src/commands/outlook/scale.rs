@@ -10,7 +10,7 @@ use loadline_forecast::{Metric, QuantileLevel, ScaleReason, ScaleSettings, Scale
 
 use super::super::{Context, print};
 use super::forecast::{look_ahead, told};
-use super::{HOUR_MS, capacity, demand};
+use super::{HOUR_MS, capacity, capacity_known, demand};
 use crate::cli::{ScaleArgs, SplitBy};
 use crate::failure::Failure;
 
@@ -27,9 +27,16 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
         return Err(Failure::usage(format!("nothing asks for GPUs of a pool `{name}`"))
             .detail(format!("pools are {}", known.join(", "))));
     };
-    let (fleet, pools) = capacity(&session).await?;
-    let available = args.pool.as_ref().map_or(Some(&fleet), |pool| pools.get(pool));
-    let available = available.map(|capacity| capacity.gpus.max(0.0).floor() as u32);
+    let known = match args.on {
+        // With what is on, a maximum need not be known.
+        Some(_) => capacity_known(&session).await?,
+        None => Some(capacity(&session).await?),
+    };
+    let limit = known.as_ref().and_then(|(fleet, pools)| match &args.pool {
+        Some(pool) => pools.get(pool),
+        None => Some(fleet),
+    });
+    let available = limit.map(|capacity| capacity.gpus.max(0.0).floor() as u32);
     let lead_steps = usize::try_from(args.lead_time.div_euclid(3_600)).unwrap_or(usize::MAX);
     if args.lead_time % 3_600 != 0 {
         return Err(Failure::usage("the lead time must be whole hours, such as 1h or 2h"));
@@ -59,6 +66,12 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
     let steps = scale(&forecast.quantiles, metric, state, &settings)?;
     let steps = &steps[..hours.min(steps.len())];
     print::aside(&told(&forecast, tested.as_ref(), session.calendar()));
+    if let Some(floor) = limit.filter(|limit| limit.is_floor() && args.max.is_none()) {
+        print::aside(&format!(
+            "the maximum is the most GPUs that jobs ever held in an hour, {:.0}: how many are installed is not known (say it with --max)",
+            floor.gpus
+        ));
+    }
     if metric == Metric::Stale {
         print::aside(&format!(
             "demand was last known {} h before now: what is on stays on",

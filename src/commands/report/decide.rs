@@ -32,9 +32,9 @@ pub(super) fn decide(grounds: &Grounds<'_>) -> Decision {
     let Grounds { plan, after_clean_up, idle, totals, outlook } = grounds;
     let fits = |plan: &Plan| matches!(plan.meets, Meets::NotWithin { .. }) || plan.gpus_needed == 0;
     let slack = totals.held_ratio().is_some_and(|ratio| ratio < SLACK_HELD_RATIO);
-    let waste = totals
-        .gpu_hours_idle_held
-        .is_some_and(|hours| hours >= WASTE_RATIO * totals.gpu_hours_held && hours > 0.0);
+    let waste = totals.gpu_hours_idle_held.is_some_and(|hours| {
+        hours >= WASTE_RATIO * totals.gpu_hours_held.unwrap_or(0.0) && hours > 0.0
+    });
     let reclaimable = idle.gpu_hours_per_week.map(|hours| hours / 168.0);
     let action = match plan {
         None if waste => Action::CleanUp,
@@ -93,7 +93,7 @@ mod tests {
         let idle = Idle { gpu_hours_per_week: Some(idle_gpus * 168.0), ..Idle::default() };
         let totals = Totals {
             gpu_hours_installed: Some(capacity * 168.0),
-            gpu_hours_held: held * 168.0,
+            gpu_hours_held: Some(held * 168.0),
             gpu_hours_idle_held: Some(idle_gpus * 168.0),
             ..Totals::default()
         };
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn without_a_plan_there_is_no_all_clear() {
         let idle = |hours| Totals {
-            gpu_hours_held: 100.0,
+            gpu_hours_held: Some(100.0),
             gpu_hours_idle_held: hours,
             ..Totals::default()
         };

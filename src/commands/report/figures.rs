@@ -8,7 +8,8 @@ use loadline_engine::{Answer, EngineError, Params, Session, query};
 use super::super::row::{Row, rows};
 use crate::failure::Failure;
 use crate::report::data::{
-    BaselineUse, DayUse, HardwareFinding, JobFinding, NodeUse, TeamUse, Totals, VerdictUse,
+    BaselineUse, DayUse, HardwareFinding, JobEvidence, JobFinding, NodeUse, TeamUse, Totals,
+    VerdictUse,
 };
 
 /// Jobs worth a look that a report holds.
@@ -167,12 +168,14 @@ impl Asked<'_> {
                 team: text("team"),
                 user: text("user"),
                 workload: text("workload"),
+                gpu_model: text("gpu_model"),
                 verdict,
                 measurement: text("measurement"),
                 level: row.number("level"),
                 limit_level: row.number("limit_level"),
                 reason: text("reason"),
                 gpu_hours,
+                evidence: evidence(row),
             });
         }
         verdicts.sort_by(|a, b| b.gpu_hours.total_cmp(&a.gpu_hours));
@@ -197,6 +200,22 @@ impl Asked<'_> {
             })
         };
         Ok(found.iter().filter_map(gpu).collect())
+    }
+}
+
+/// What the reason of a verdict tells beside the measurement.
+fn evidence(row: &Row) -> JobEvidence {
+    JobEvidence {
+        gpus: row.count("gpus"),
+        util_mean_ratio: row.number("util_mean_ratio"),
+        util_best_ratio: row.number("util_best_ratio"),
+        temp_max_c: row.number("temp_max_c"),
+        idle_tail_hours: row.number("idle_tail_hours"),
+        span_hours: row.number("span_hours"),
+        hours_read: row.number("hours_read"),
+        baseline_p25_ratio: row.number("baseline_p25_ratio"),
+        baseline_jobs: row.count("baseline_jobs"),
+        baseline_gpu_hours: row.number("baseline_gpu_hours"),
     }
 }
 
@@ -238,6 +257,8 @@ fn totals(found: &Found, hours: f64) -> Totals {
     let queue = queue.first();
     let number = |column| queue.and_then(|row| row.number(column));
     let installed = sum(ledger, "installed");
+    let source = ledger.iter().filter_map(|row| row.text("source")).max();
+    let floor = source.as_deref() == Some("peak-held");
     let observed = sum(seen, "gpu_hours_observed");
     let covered = sum(coverage, "gpu_hours_observed");
     let expected = sum(coverage, "gpu_hours_expected").filter(|hours| *hours > 0.0);
@@ -245,10 +266,11 @@ fn totals(found: &Found, hours: f64) -> Totals {
         idle.iter().filter(|row| row.number("idle").is_some()).cloned().collect();
     let longest = gaps.iter().filter_map(|row| row.number("gap_hours")).reduce(f64::max);
     Totals {
-        gpus_installed: installed.map(|installed| installed / hours),
-        capacity_source: ledger.iter().filter_map(|row| row.text("source")).max(),
+        // A floor of 0 tells nothing.
+        gpus_installed: installed.filter(|hours| *hours > 0.0 || !floor).map(|all| all / hours),
+        capacity_source: source,
         gpu_hours_installed: installed,
-        gpu_hours_held: sum(held, "gpu_hours_held").unwrap_or(0.0),
+        gpu_hours_held: sum(held, "gpu_hours_held"),
         gpu_hours_free: sum(ledger, "free"),
         gpu_hours_down: sum(ledger, "down"),
         gpu_hours_observed: observed,
@@ -261,6 +283,7 @@ fn totals(found: &Found, hours: f64) -> Totals {
         cost_held: sum_of_all(cost, "cost")
             .filter(|_| cost.iter().any(|row| row.text("basis").is_some())),
         gpu_hours_unpriced: sum(cost, "unpriced"),
+        energy_kwh: sum(energy, "energy_kwh"),
         energy_site_kwh: sum(energy, "energy_site_kwh"),
         carbon_kg: sum_of_all(energy, "carbon_kg"),
         coverage_ratio: expected.map(|hours| covered.unwrap_or(0.0) / hours),
@@ -268,6 +291,7 @@ fn totals(found: &Found, hours: f64) -> Totals {
         gpu_hours_gaps: sum(gaps, "gap_hours"),
         hours_longest_gap: longest,
         jobs: sum(held, "jobs").map(|jobs| jobs as u64),
+        jobs_submitted: queue.and_then(|row| row.count("jobs_submitted")),
         queue_time_s_p50: number("queue_time_s_p50"),
         queue_time_s_p90: number("queue_time_s_p90"),
         jobs_waiting: queue.and_then(|row| row.count("jobs_waiting")),

@@ -1,13 +1,14 @@
 //! The sections below the answers: charts and tables.
 
-use chrono::TimeZone;
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 
 use super::super::answer;
 use super::super::chart::{self, Band, Bar, Line, number};
-use super::super::data::{DayUse, ReportData};
+use super::super::data::{HourDemand, ReportData};
 use super::super::finding;
 use super::super::words::{Language, Words, percent};
+use super::day::{daily, days_left_out};
 use super::{escape, list, picture, table};
 
 /// Titles and bodies, in reading order. A section of which nothing is known is left out: an empty
@@ -19,7 +20,7 @@ pub(super) fn all(data: &ReportData, language: Language, zone: Tz) -> Vec<(&'sta
     [
         (true, w.utilisation, utilisation(data, words, zone)),
         (true, w.outlook, outlook(data, language, zone)),
-        (!data.teams.is_empty(), teams_title(data, w), teams(data, words)),
+        (!data.holders().is_empty(), teams_title(data, w), teams(data, words)),
         (idle_known, w.waste, waste(data, words)),
         (!data.health.is_empty(), w.health, health(data, language)),
         (!data.baselines.is_empty(), w.baselines, baselines(data, words)),
@@ -39,18 +40,6 @@ pub(crate) fn teams_title(data: &ReportData, words: &Words) -> &'static str {
     if data.teams_by == "user" { words.users } else { words.teams }
 }
 
-fn daily(
-    data: &ReportData,
-    zone: Tz,
-    value: impl Fn(&DayUse) -> Option<f64>,
-) -> Vec<(chrono::DateTime<chrono::Utc>, Option<f64>)> {
-    let noon = |day: &DayUse| {
-        let local = day.day.and_hms_opt(12, 0, 0)?;
-        zone.from_local_datetime(&local).earliest().map(|at| at.to_utc())
-    };
-    data.days.iter().filter_map(|day| Some((noon(day)?, value(day)))).collect()
-}
-
 fn utilisation(data: &ReportData, words: &Words, zone: Tz) -> String {
     let mut lines = vec![Line {
         name: words.held.into(),
@@ -64,12 +53,27 @@ fn utilisation(data: &ReportData, words: &Words, zone: Tz) -> String {
             points: daily(data, zone, |day| day.busy_ratio),
         });
     }
-    let picture = picture(chart::over_time(zone, &lines, &[], None, true), words);
-    if data.sampled() {
-        picture
-    } else {
-        format!("{picture}<p class=\"note\">{}</p>", words.no_samples)
+    let mut body = picture(chart::over_time(zone, &lines, &[], None, true), words);
+    if days_left_out(data, zone) {
+        body.push_str(&format!("<p class=\"note\">{}</p>", words.whole_days));
     }
+    if !data.sampled() {
+        body.push_str(&format!("<p class=\"note\">{}</p>", words.no_samples));
+    }
+    body
+}
+
+/// Demand by the hour, the line broken where an hour is not known.
+fn broken_at_gaps(history: &[HourDemand]) -> Vec<(DateTime<Utc>, Option<f64>)> {
+    let mut points: Vec<(DateTime<Utc>, Option<f64>)> = Vec::new();
+    for hour in history {
+        let after = points.last().map(|(at, _)| *at + TimeDelta::hours(1));
+        if let Some(after) = after.filter(|after| *after < hour.at) {
+            points.push((after, None));
+        }
+        points.push((hour.at, Some(hour.gpus)));
+    }
+    points
 }
 
 fn outlook(data: &ReportData, language: Language, zone: Tz) -> String {
@@ -77,7 +81,7 @@ fn outlook(data: &ReportData, language: Language, zone: Tz) -> String {
     let mut lines = vec![Line {
         name: words.demand.into(),
         colour: chart::BLUE,
-        points: outlook.history.iter().map(|hour| (hour.at, Some(hour.gpus))).collect(),
+        points: broken_at_gaps(&outlook.history),
     }];
     let mut bands = Vec::new();
     if !outlook.forecast.is_empty() {
@@ -92,9 +96,12 @@ fn outlook(data: &ReportData, language: Language, zone: Tz) -> String {
             points: outlook.forecast.iter().map(|h| (h.at, h.gpus_p10, h.gpus_p90)).collect(),
         });
     }
-    let name = if data.totals.capacity_is_floor() { words.capacity_floor } else { words.capacity };
+    let name = if outlook.capacity_is_floor() { words.capacity_floor } else { words.capacity };
     let limit = outlook.capacity_gpus.map(|gpus| (name, gpus));
-    let mut body = picture(chart::over_time(zone, &lines, &bands, limit, false), words);
+    let mut body = match chart::over_time(zone, &lines, &bands, limit, false) {
+        None => String::new(),
+        drawn => picture(drawn, words),
+    };
     if outlook.forecast.is_empty() {
         body.push_str(&format!("<p class=\"note\">{}</p>", words.no_forecast));
     }
@@ -274,18 +281,24 @@ fn coverage(data: &ReportData, language: Language, zone: Tz) -> String {
 }
 
 fn money_known(data: &ReportData) -> bool {
-    data.totals.cost_held.is_some() || data.totals.energy_site_kwh.is_some()
+    data.totals.cost_held.is_some() || data.totals.energy_kwh.is_some()
 }
 
 /// What was held and its energy, in money, kWh and carbon.
 fn money(data: &ReportData, words: &Words) -> String {
     let totals = &data.totals;
     let amount = |cost: f64| format!("{} {}", number(cost), data.currency);
+    let kwh = |energy: Option<f64>| energy.map(|kwh| format!("{} kWh", number(kwh)));
+    // Without overhead the site's energy is the boards', and is not told twice.
+    let pue = totals.energy_site_kwh.zip(totals.energy_kwh).map(|(site, boards)| site / boards);
+    let pue = pue.filter(|pue| pue.is_finite() && (pue - 1.0).abs() > 1e-6);
+    let site = pue.map_or_else(String::new, |pue| format!("{} {pue:.2}", words.energy_site));
     let lines = [
         (words.cost_held, totals.cost_held.map(amount)),
         (words.cost_idle, totals.cost_idle_held.map(amount)),
         (words.unpriced, totals.gpu_hours_unpriced.filter(|hours| *hours > 0.0).map(number)),
-        (words.energy, totals.energy_site_kwh.map(|kwh| format!("{} kWh", number(kwh)))),
+        (words.energy, kwh(totals.energy_kwh)),
+        (site.as_str(), kwh(totals.energy_site_kwh.filter(|_| pue.is_some()))),
         (words.carbon, totals.carbon_kg.map(|kg| format!("{} kg CO₂e", number(kg)))),
     ];
     let rows: Vec<Vec<String>> =

@@ -1,0 +1,71 @@
+//! Whether it is healthy: the judged GPU-hours of healthy jobs, or why none is judged.
+
+use std::collections::BTreeSet;
+
+use super::super::chart::number;
+use super::super::data::{ReportData, VerdictUse};
+use super::super::words::{Language, duration, percent};
+use super::{Answer, plural};
+
+/// Whether it is healthy.
+pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
+    let words = language.words();
+    let judged = |row: &&VerdictUse| row.verdict != "not-enough-data";
+    let all: f64 = data.health.iter().filter(judged).map(|row| row.gpu_hours).sum();
+    if all <= 0.0 {
+        return Answer { figure: words.unknown.into(), sentence: unjudged(data, language) };
+    }
+    let well: f64 =
+        data.health.iter().filter(|row| row.verdict == "healthy").map(|row| row.gpu_hours).sum();
+    let share = percent(Some(well / all), words);
+    let idle = data.totals.gpu_hours_idle_held.map_or_else(|| words.unknown.into(), number);
+    let sick: BTreeSet<_> = data.hardware.iter().map(|gpu| (&gpu.node, gpu.gpu)).collect();
+    let gpus = sick.len();
+    let sentence = match language {
+        Language::En => format!(
+            "{share} of the judged GPU-hours belong to healthy jobs; {idle} GPU-hours were held while idle, and {} a look.",
+            match gpus {
+                1 => "1 GPU needs".to_owned(),
+                gpus => format!("{gpus} GPUs need"),
+            }
+        ),
+        Language::Zh => format!(
+            "已评判的 GPU 小时中 {share} 属于健康作业；{idle} GPU 小时占而不用，{gpus} 块 GPU 需要检查。"
+        ),
+    };
+    Answer { figure: share, sentence }
+}
+
+/// Why no job is judged, and how long jobs waited, which is known without readings.
+fn unjudged(data: &ReportData, language: Language) -> String {
+    let (totals, zh) = (&data.totals, language == Language::Zh);
+    let read: u64 = data.health.iter().map(|row| row.jobs).sum();
+    let jobs = totals.jobs.or(totals.jobs_submitted).unwrap_or(0);
+    let why = match (zh, read, jobs, data.sampled()) {
+        (false, 1.., _, _) => format!(
+            "No job can be judged: too little was read of each of {}.",
+            plural(read, "job")
+        ),
+        (true, 1.., _, _) => format!("无法评判：{read} 个作业的采样都太少。"),
+        (false, 0, 0, _) => {
+            "No job can be judged: no job that holds a GPU is known in this period.".to_owned()
+        }
+        (true, 0, 0, _) => "无法评判：本期没有已知的占用 GPU 的作业。".to_owned(),
+        (false, 0, _, false) => "No job can be judged: there are no readings of GPUs (loadline import nvidia-smi, or dcgm).".to_owned(),
+        (true, 0, _, false) => {
+            "无法评判：没有 GPU 采样（可用 loadline import nvidia-smi 或 dcgm 导入）。".to_owned()
+        }
+        (false, 0, _, true) => "No job can be judged: no reading of this period belongs to one; the nodes or GPUs of each job would tell which (loadline import allocations).".to_owned(),
+        (true, 0, _, true) => "无法评判：本期没有属于作业的采样；需要知道每个作业在哪些节点或 GPU 上（可用 loadline import allocations 导入）。".to_owned(),
+    };
+    let waited = match (zh, totals.queue_time_s_p50) {
+        (_, None) => String::new(),
+        (false, Some(wait)) if wait < 1.0 => " Half of the jobs started at once.".to_owned(),
+        (true, Some(wait)) if wait < 1.0 => "半数作业无需排队。".to_owned(),
+        (false, Some(wait)) => {
+            format!(" Half of the jobs waited no longer than {}.", duration(wait, language))
+        }
+        (true, Some(wait)) => format!("半数作业排队不超过 {}。", duration(wait, language)),
+    };
+    format!("{why}{waited}")
+}

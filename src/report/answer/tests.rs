@@ -1,0 +1,144 @@
+//! What the answers say of a store that tells little: each sentence true, and what would tell more.
+
+use super::super::data::{Outlook, TeamUse, Totals, VerdictUse};
+use super::super::lack::Lack;
+use super::*;
+
+const EN: Language = Language::En;
+const ZH: Language = Language::Zh;
+
+fn report(totals: Totals, lack_of_demand: Option<Lack>) -> ReportData {
+    ReportData { totals, lack_of_demand, teams_by: "team".to_owned(), ..ReportData::default() }
+}
+
+fn holder(team: &str, gpu_hours_held: f64) -> TeamUse {
+    TeamUse {
+        team: team.to_owned(),
+        gpu_hours_held,
+        gpu_hours_observed: None,
+        gpu_hours_busy: None,
+        gpu_hours_idle_held: None,
+        cost: None,
+    }
+}
+
+/// A fleet read for a day and half busy.
+fn readings() -> Totals {
+    Totals {
+        gpu_hours_observed: Some(48.0),
+        gpu_hours_busy: Some(24.0),
+        coverage_ratio: Some(1.0),
+        ..Totals::default()
+    }
+}
+
+#[test]
+fn readings_alone_tell_how_busy_and_what_to_import() {
+    let data = report(readings(), Some(Lack::Ledger));
+    let told = used(&data, EN);
+    assert_eq!(told.figure, "50 %");
+    assert!(told.sentence.contains("50 % was busy"), "{}", told.sentence);
+    assert!(told.sentence.contains("loadline import sacct"), "{}", told.sentence);
+    assert!(used(&data, ZH).sentence.contains("loadline import sacct"));
+    assert_eq!(by_whom(&data, EN).figure, "unknown");
+}
+
+#[test]
+fn a_store_without_gpus_claims_no_0_gpu_hours() {
+    // Readings of nodes only, and jobs that ask for no GPU.
+    for lack in [Lack::Ledger, Lack::GpuJobs { jobs: 20 }, Lack::Counts] {
+        let data = report(Totals::default(), Some(lack));
+        for language in [EN, ZH] {
+            let told = used(&data, language).sentence;
+            assert!(!told.contains("0 GPU-hours") && !told.contains("0 GPU 小时"), "{told}");
+            assert!(!told.contains("unknown of"), "{told}");
+            assert!(told.contains("import") || told.contains("导入"), "{told}");
+        }
+        assert_eq!(used(&data, EN).figure, "unknown");
+    }
+}
+
+#[test]
+fn a_job_that_waits_is_not_no_ledger() {
+    let totals = Totals {
+        gpu_hours_held: Some(0.0),
+        jobs_submitted: Some(1),
+        jobs_waiting: Some(1),
+        ..Totals::default()
+    };
+    let data = report(totals, None);
+    let told = used(&data, EN).sentence;
+    assert!(told.starts_with("No job held a GPU in this period: 1 job asked for one"), "{told}");
+    assert!(used(&data, ZH).sentence.contains("1 个仍在排队"));
+    assert_eq!(by_whom(&data, EN).sentence, "Nobody held a GPU in this period.");
+    assert!(healthy(&data, EN).sentence.contains("no readings of GPUs"));
+}
+
+#[test]
+fn zeros_are_zeros_of_what_is_installed() {
+    let totals = Totals {
+        gpus_installed: Some(16.0),
+        gpu_hours_installed: Some(16.0 * 24.0),
+        capacity_source: Some("counts".to_owned()),
+        gpu_hours_held: Some(0.0),
+        ..Totals::default()
+    };
+    let mut data = report(totals, None);
+    data.teams = vec![holder("(none)", 0.0)];
+    assert_eq!(used(&data, EN).figure, "0 %");
+    assert!(used(&data, EN).sentence.starts_with("No job held a GPU of 16 GPUs"));
+    assert_eq!(by_whom(&data, EN).sentence, "Nobody held a GPU in this period.");
+    assert!(data.holders().is_empty());
+}
+
+#[test]
+fn counts_name_nobody() {
+    let totals = Totals { gpu_hours_held: Some(100.0), ..Totals::default() };
+    let mut data = report(totals, None);
+    data.teams = vec![holder("(none)", 100.0)];
+    assert!(by_whom(&data, EN).sentence.contains("not by whom"));
+    assert!(by_whom(&data, ZH).sentence.contains("不知道由谁占用"));
+    assert!(used(&data, EN).sentence.starts_with("Jobs held 100 GPU-hours"));
+}
+
+#[test]
+fn a_floor_stands_behind_its_number() {
+    let totals = Totals {
+        gpus_installed: Some(1.0),
+        gpu_hours_installed: Some(24.0),
+        capacity_source: Some("peak-held".to_owned()),
+        gpu_hours_held: Some(12.0),
+        jobs: Some(1),
+        queue_time_s_p50: Some(0.0),
+        ..readings()
+    };
+    let data = report(totals, None);
+    let told = used(&data, EN).sentence;
+    assert!(told.starts_with("Of 1 GPU (the most ever held in an hour"), "{told}");
+    // Readings and a job that do not meet.
+    let told = healthy(&data, EN).sentence;
+    assert!(told.contains("import allocations") && told.contains("started at once"), "{told}");
+}
+
+#[test]
+fn jobs_read_too_little_are_not_jobs_without_readings() {
+    let mut data = report(Totals { jobs: Some(3), ..readings() }, None);
+    data.health =
+        vec![VerdictUse { verdict: "not-enough-data".to_owned(), jobs: 3, gpu_hours: 0.2 }];
+    assert!(healthy(&data, EN).sentence.contains("too little was read of each of 3 jobs"));
+    assert!(healthy(&data, ZH).sentence.contains("3 个作业的采样都太少"));
+}
+
+#[test]
+fn the_last_hours_are_not_called_a_day() {
+    let mut data = report(Totals::default(), None);
+    let at = chrono::DateTime::UNIX_EPOCH;
+    data.outlook = Outlook {
+        history: vec![super::super::data::HourDemand { at, gpus: 8.0 }; 2],
+        ..Outlook::default()
+    };
+    data.decision.demand_gpus_last_day = Some(8.0);
+    let told = decision(&data, EN).sentence;
+    assert!(told.contains("over the last 2 hours was 8 GPUs on average."), "{told}");
+    assert!(decision(&data, ZH).sentence.contains("最近 2 小时平均需求为 8 块 GPU"));
+}

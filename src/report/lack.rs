@@ -1,0 +1,185 @@
+//! What a store lacks to tell something, and what would tell it, in English and Chinese.
+
+use serde::{Serialize, Serializer};
+
+use super::answer::plural;
+use super::chart::number;
+use super::words::Language;
+
+/// Why something is not known. As JSON it is its English text.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Lack {
+    /// No job, no allocation and no count.
+    Ledger,
+    /// Jobs, none of which asks for a GPU.
+    GpuJobs {
+        /// Jobs there are.
+        jobs: u64,
+    },
+    /// Counts that leave out what is held or what is waited for.
+    Counts,
+    /// No whole hour since the first job or count.
+    WholeHour,
+    /// How many GPUs there are.
+    Capacity {
+        /// The most that jobs ever held in an hour, a floor; 0 where none held one.
+        gpus_held_most: f64,
+    },
+    /// Weeks of history to plan from.
+    Weeks {
+        /// Days there are, in whole weeks.
+        have_days: u32,
+        /// Days that a plan needs.
+        need_days: u32,
+    },
+    /// What somebody else says in words of their own.
+    Told(String),
+}
+
+impl Serialize for Lack {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text(Language::En))
+    }
+}
+
+impl Lack {
+    /// What is not known and why.
+    #[must_use]
+    pub fn text(&self, language: Language) -> String {
+        match language {
+            Language::En => self.english(),
+            Language::Zh => self.chinese(),
+        }
+    }
+
+    /// What is not known, and what would tell it, as one clause.
+    #[must_use]
+    pub fn with_remedy(&self, language: Language) -> String {
+        let mut text = self.text(language);
+        if let Some(remedy) = self.remedy(language) {
+            text.push_str(if language == Language::Zh { "；" } else { ": " });
+            text.push_str(remedy);
+        }
+        text
+    }
+
+    /// Whether it is the demand for GPUs that nothing tells.
+    #[must_use]
+    pub const fn is_of_demand(&self) -> bool {
+        matches!(self, Self::Ledger | Self::GpuJobs { .. } | Self::Counts | Self::WholeHour)
+    }
+
+    fn english(&self) -> String {
+        match self {
+            Self::Ledger => {
+                "no demand is known, since the store holds no job and no count of GPUs".to_owned()
+            }
+            Self::GpuJobs { jobs: 1 } => {
+                "no demand is known, since the one job in the store asks for no GPU".to_owned()
+            }
+            Self::GpuJobs { jobs } => {
+                format!("no demand is known, since none of {} asks for a GPU", plural(*jobs, "job"))
+            }
+            Self::Counts => {
+                "no demand is known, since no count tells both the GPUs held and those \
+                waited for"
+                    .to_owned()
+            }
+            Self::WholeHour => {
+                "no demand is known, since no whole hour has passed since the first job or count"
+                    .to_owned()
+            }
+            Self::Capacity { gpus_held_most } if *gpus_held_most > 0.0 => format!(
+                "how many GPUs are installed is not known, and the most that jobs ever held in an \
+                 hour, {}, is only a floor",
+                number(*gpus_held_most)
+            ),
+            Self::Capacity { .. } => "how many GPUs are installed is not known, and no job ever \
+                held one"
+                .to_owned(),
+            Self::Weeks { have_days, need_days } => format!(
+                "{} of whole weeks are in the store and {need_days} are needed to see a trend",
+                plural(u64::from(*have_days), "day")
+            ),
+            Self::Told(text) => text.clone(),
+        }
+    }
+
+    fn chinese(&self) -> String {
+        match self {
+            Self::Ledger => "没有作业账目，也没有 GPU 计数，需求未知".to_owned(),
+            Self::GpuJobs { jobs } => {
+                format!("{} 个作业都没有申请 GPU，需求未知", number(*jobs as f64))
+            }
+            Self::Counts => "计数没有同时给出占用与排队的 GPU 数，需求未知".to_owned(),
+            Self::WholeHour => "从最早的作业或计数起还不满一个整小时，需求未知".to_owned(),
+            Self::Capacity { gpus_held_most } if *gpus_held_most > 0.0 => {
+                format!("装机数未知；每小时占用的历史峰值 {} 块只是下限", number(*gpus_held_most))
+            }
+            Self::Capacity { .. } => "装机数未知，也没有作业占用过 GPU".to_owned(),
+            Self::Weeks { have_days, need_days } => {
+                format!("整周的历史只有 {have_days} 天，看出趋势需要 {need_days} 天")
+            }
+            Self::Told(text) => text.clone(),
+        }
+    }
+
+    /// What would tell it.
+    #[must_use]
+    pub const fn remedy(&self, language: Language) -> Option<&'static str> {
+        Some(match (self, language) {
+            (Self::Ledger, Language::En) => {
+                "import a ledger (loadline import sacct, or jobs) or counts (gpu-counts)"
+            }
+            (Self::Ledger, Language::Zh) => {
+                "可导入作业账目（loadline import sacct 或 jobs）或计数（gpu-counts）"
+            }
+            (Self::GpuJobs { .. }, Language::En) => {
+                "import the ledger with what it tells of GPUs (AllocTRES, or gpus_requested)"
+            }
+            (Self::GpuJobs { .. }, Language::Zh) => {
+                "可导入带有 GPU 数的账目（AllocTRES 或 gpus_requested）"
+            }
+            (Self::Counts, Language::En) => {
+                "import counts with gpus_held and gpus_waiting, or a ledger of jobs"
+            }
+            (Self::Counts, Language::Zh) => {
+                "可导入带有 gpus_held 与 gpus_waiting 的计数，或作业账目"
+            }
+            (Self::WholeHour, Language::En) => "import what came later, or name a later --now",
+            (Self::WholeHour, Language::Zh) => "可导入之后的数据，或用 --now 指定更晚的时刻",
+            (Self::Capacity { .. }, Language::En) => {
+                "import the inventory (loadline import gpus) or state [[capacity]] in loadline.toml"
+            }
+            (Self::Capacity { .. }, Language::Zh) => {
+                "可导入资产清单（loadline import gpus），或在 loadline.toml 中写明 [[capacity]]"
+            }
+            (Self::Weeks { .. } | Self::Told(_), _) => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_lack_is_told_in_both_languages_with_what_would_tell_it() {
+        let lacks = [
+            Lack::Ledger,
+            Lack::GpuJobs { jobs: 20 },
+            Lack::Counts,
+            Lack::WholeHour,
+            Lack::Capacity { gpus_held_most: 0.0 },
+            Lack::Capacity { gpus_held_most: 8.0 },
+        ];
+        for lack in lacks {
+            let (en, zh) = (lack.with_remedy(Language::En), lack.with_remedy(Language::Zh));
+            assert!(en.contains(": import ") && en.contains("known"), "{en}");
+            assert!(zh.contains("未知") && zh.contains("；可导入"), "{zh}");
+            assert!(!zh.contains("known"), "{zh}");
+        }
+        let weeks = Lack::Weeks { have_days: 21, need_days: 28 };
+        assert!(weeks.with_remedy(Language::Zh).contains("21 天"));
+    }
+}
