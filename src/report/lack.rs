@@ -46,6 +46,16 @@ impl Lack {
     /// What is not known and why.
     #[must_use]
     pub fn text(&self, language: Language) -> String {
+        match (language, self.is_of_demand()) {
+            (Language::En, true) => format!("no demand is known, since {}", self.cause(language)),
+            (Language::Zh, true) => format!("需求未知：{}", self.cause(language)),
+            (_, false) => self.cause(language),
+        }
+    }
+
+    /// Why, without what is not known for it.
+    #[must_use]
+    pub fn cause(&self, language: Language) -> String {
         match language {
             Language::En => self.english(),
             Language::Zh => self.chinese(),
@@ -71,24 +81,15 @@ impl Lack {
 
     fn english(&self) -> String {
         match self {
-            Self::Ledger => {
-                "no demand is known, since the store holds no job and no count of GPUs".to_owned()
-            }
-            Self::GpuJobs { jobs: 1 } => {
-                "no demand is known, since the one job in the store asks for no GPU".to_owned()
-            }
+            Self::Ledger => "the store holds no job and no count of GPUs".to_owned(),
+            Self::GpuJobs { jobs: 1 } => "the one job in the store asks for no GPU".to_owned(),
             Self::GpuJobs { jobs } => {
-                format!("no demand is known, since none of {} asks for a GPU", plural(*jobs, "job"))
+                format!("none of {} asks for a GPU", plural(*jobs, "job"))
             }
-            Self::Counts => {
-                "no demand is known, since no count tells both the GPUs held and those \
+            Self::Counts => "no count tells both the GPUs held and those \
                 waited for"
-                    .to_owned()
-            }
-            Self::WholeHour => {
-                "no demand is known, since no whole hour has passed since the first job or count"
-                    .to_owned()
-            }
+                .to_owned(),
+            Self::WholeHour => "no whole hour has passed since the first job or count".to_owned(),
             Self::Capacity { gpus_held_most } if *gpus_held_most > 0.0 => format!(
                 "how many GPUs are installed is not known, and the most that jobs ever held in an \
                  hour, {}, is only a floor",
@@ -107,12 +108,12 @@ impl Lack {
 
     fn chinese(&self) -> String {
         match self {
-            Self::Ledger => "没有作业账目，也没有 GPU 计数，需求未知".to_owned(),
+            Self::Ledger => "没有作业账目，也没有 GPU 计数".to_owned(),
             Self::GpuJobs { jobs } => {
-                format!("{} 个作业都没有申请 GPU，需求未知", number(*jobs as f64))
+                format!("{} 个作业都没有申请 GPU", number(*jobs as f64))
             }
-            Self::Counts => "计数没有同时给出占用与排队的 GPU 数，需求未知".to_owned(),
-            Self::WholeHour => "从最早的作业或计数起还不满一个整小时，需求未知".to_owned(),
+            Self::Counts => "计数没有同时给出占用与排队的 GPU 数".to_owned(),
+            Self::WholeHour => "从最早的作业或计数起还不满一个整小时".to_owned(),
             Self::Capacity { gpus_held_most } if *gpus_held_most > 0.0 => {
                 format!("装机数未知；每小时占用的历史峰值 {} 块只是下限", number(*gpus_held_most))
             }

@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_history_full_of_gaps_is_not_called_short() {
-        let hour = |hour: usize| (hour % 3 == 0).then_some((hour % 24) as f64);
+        let hour = |hour: usize| hour.is_multiple_of(3).then_some((hour % 24) as f64);
         let [en, _] = told((0..40 * 24).map(hour).collect());
         assert!(en.contains("too few of the hours"), "{en}");
     }

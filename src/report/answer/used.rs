@@ -61,7 +61,7 @@ fn shared(data: &ReportData, hours: f64, language: Language) -> String {
             gpus_of(gpus, language)
         ),
         (Some((gpus, ratio)), Language::Zh) => format!(
-            "{}{floor}中，作业占用了 {ratio} 的时间（{hours} GPU 小时）；",
+            "{}{floor} 中，作业占用了 {ratio} 的时间（{hours} GPU 小时）；",
             gpus_of(gpus, language)
         ),
         (None, Language::En) => {
@@ -75,9 +75,10 @@ fn shared(data: &ReportData, hours: f64, language: Language) -> String {
 fn nothing_held(data: &ReportData, language: Language) -> String {
     let totals = &data.totals;
     if let Some(lack) = &data.lack_of_demand {
+        let (cause, remedy) = (lack.cause(language), lack.remedy(language).unwrap_or_default());
         return match language {
-            Language::En => format!("What jobs held: {}.", lack.with_remedy(language)),
-            Language::Zh => format!("作业占用：{}。", lack.with_remedy(language)),
+            Language::En => format!("What jobs held is not known, since {cause}: {remedy}."),
+            Language::Zh => format!("作业占用未知：{cause}；{remedy}。"),
         };
     }
     let submitted = totals.jobs_submitted.filter(|jobs| *jobs > 0);
@@ -89,11 +90,11 @@ fn nothing_held(data: &ReportData, language: Language) -> String {
             let of = of.map_or_else(String::new, |gpus| format!(" of {gpus}"));
             let jobs = plural(jobs, "job");
             format!(
-                "No job held a GPU{of} in this period: {jobs} asked for one, {waiting} of them still waiting."
+                "No job held a GPU{of} in this period: {jobs} asked for one, {waiting} still waiting."
             )
         }
         (Some(jobs), Language::Zh) => {
-            let of = of.map_or_else(String::new, |gpus| format!("{gpus}中，"));
+            let of = of.map_or_else(String::new, |gpus| format!("{gpus} 中，"));
             format!("{of}本期没有作业占用 GPU：{jobs} 个作业申请，其中 {waiting} 个仍在排队。")
         }
         (None, Language::En) => {
@@ -101,7 +102,7 @@ fn nothing_held(data: &ReportData, language: Language) -> String {
             format!("No job held a GPU{of} in this period.")
         }
         (None, Language::Zh) => {
-            let of = of.map_or_else(String::new, |gpus| format!("{gpus}中，"));
+            let of = of.map_or_else(String::new, |gpus| format!("{gpus} 中，"));
             format!("{of}本期没有作业占用 GPU。")
         }
     }
