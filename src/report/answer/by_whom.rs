@@ -2,6 +2,7 @@
 
 use super::super::chart::number;
 use super::super::data::ReportData;
+use super::super::lack::Lack;
 use super::super::words::{Language, percent};
 use super::{Answer, plural};
 
@@ -53,7 +54,9 @@ fn nobody(data: &ReportData, held: f64, language: Language) -> String {
         (Language::Zh, true, _) if counted => "计数只给出占用的 GPU 数，不知道由谁占用；可导入作业账目（loadline import sacct 或 jobs）。".to_owned(),
         (Language::En, true, _) => "No job names its team or its user.".to_owned(),
         (Language::Zh, true, _) => "作业没有标明团队或用户。".to_owned(),
-        (_, false, Some(_)) => language.words().no_ledger.to_owned(),
+        (_, false, Some(Lack::Ledger)) => language.words().no_ledger.to_owned(),
+        (Language::En, false, Some(_)) => "Nobody is known to have held a GPU.".to_owned(),
+        (Language::Zh, false, Some(_)) => "不知道有谁占用过 GPU。".to_owned(),
         (Language::En, false, None) => "Nobody held a GPU in this period.".to_owned(),
         (Language::Zh, false, None) => "本期没有人占用 GPU。".to_owned(),
     }

@@ -47,7 +47,9 @@ fn readings_alone_tell_how_busy_and_what_to_import() {
 fn a_store_without_gpus_claims_no_0_gpu_hours() {
     // Readings of nodes only, and jobs that ask for no GPU.
     for lack in [Lack::Ledger, Lack::GpuJobs { jobs: 20 }, Lack::Counts] {
+        let ledger = lack != Lack::Ledger;
         let data = report(Totals::default(), Some(lack));
+        assert_eq!(by_whom(&data, EN).sentence.contains("Nobody is known"), ledger);
         for language in [EN, ZH] {
             let told = used(&data, language).sentence;
             assert!(!told.contains("0 GPU-hours") && !told.contains("0 GPU 小时"), "{told}");
