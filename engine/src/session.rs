@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use loadline_ingest::wal::overlay;
 use loadline_ingest::{Store, Table};
 
 use crate::answer::Answer;
@@ -49,13 +50,12 @@ impl Session {
     ) -> Result<Self, EngineError> {
         let context = context();
         let mut days = Days::new();
-        for table in Table::ALL {
-            match store.snapshot(table).await? {
-                Some(snapshot) => {
-                    days.insert(table.name(), table::days(&snapshot));
-                    table::register_stored(&context, &snapshot)
-                }
-                None => table::register_empty(&context, table),
+        for overlay in overlay(store).await? {
+            let table = overlay.table;
+            days.insert(table.name(), table::days(&overlay));
+            match &overlay.snapshot {
+                Some(snapshot) => table::register_stored(&context, snapshot, overlay.rows),
+                None => table::register_rows(&context, table, overlay.rows),
             }
             .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
@@ -72,7 +72,7 @@ impl Session {
     ) -> Result<Self, EngineError> {
         let context = context();
         for table in Table::ALL {
-            table::register_empty(&context, table)
+            table::register_rows(&context, table, Vec::new())
                 .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
         Self::complete(context, config, as_of, None).await

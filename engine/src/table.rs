@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::{max, min};
+use arrow::datatypes::{SchemaRef, TimestampMillisecondType};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta};
 use datafusion::catalog::Session;
@@ -17,6 +19,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, DFSchema, ScalarValue, Statistics};
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{MemTable, TableProvider};
@@ -26,35 +29,51 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::prelude::SessionContext;
+use loadline_ingest::wal::Overlay;
 use loadline_ingest::{Table, TableSnapshot};
 use object_store::ObjectMeta;
 use object_store::path::Path;
 
-/// Registers `table` without rows; it takes `INSERT`.
-pub(crate) fn register_empty(context: &SessionContext, table: Table) -> Result<()> {
-    let empty = MemTable::try_new(table.schema(), vec![vec![]])?;
-    context.register_table(table.name(), Arc::new(empty)).map(drop)
+/// Registers `table` with rows in memory; it takes `INSERT`.
+pub(crate) fn register_rows(
+    context: &SessionContext,
+    table: Table,
+    rows: Vec<RecordBatch>,
+) -> Result<()> {
+    let rows = MemTable::try_new(table.schema(), vec![rows])?;
+    context.register_table(table.name(), Arc::new(rows)).map(drop)
 }
 
-/// Registers a version of a table of the store.
-pub(crate) fn register_stored(context: &SessionContext, snapshot: &TableSnapshot) -> Result<()> {
-    let stored = StoredTable::new(snapshot)?;
+/// Registers a version of a table of the store, with rows that wait beside it.
+pub(crate) fn register_stored(
+    context: &SessionContext,
+    snapshot: &TableSnapshot,
+    waiting: Vec<RecordBatch>,
+) -> Result<()> {
+    let stored = StoredTable::new(snapshot, waiting)?;
     if snapshot.root.scheme() != "file" {
         context.register_object_store(stored.place.as_ref(), Arc::clone(&snapshot.bucket));
     }
     context.register_table(snapshot.table.name(), Arc::new(stored)).map(drop)
 }
 
-/// Rows of each day of a table that is kept by day. A file that does not tell its rows counts as
-/// very many.
-pub(crate) fn days(snapshot: &TableSnapshot) -> BTreeMap<NaiveDate, u64> {
+/// Rows of each day of a table that is kept by day, stored or waiting. A file that does not tell its
+/// rows counts as very many.
+pub(crate) fn days(overlay: &Overlay) -> BTreeMap<NaiveDate, u64> {
+    let files = overlay.snapshot.iter().flat_map(|snapshot| &snapshot.files);
+    let files = files.filter_map(|file| Some((file.date?, file.rows.unwrap_or(u64::MAX))));
+    let instant = overlay.table.partitioned_by();
+    let waiting = overlay.rows.iter().filter_map(|rows| {
+        rows.column_by_name(instant?)?.as_primitive_opt::<TimestampMillisecondType>()
+    });
+    let waiting = waiting.flat_map(|at| at.values().iter().copied());
+    let waiting = waiting.filter_map(DateTime::from_timestamp_millis);
     let mut days: BTreeMap<NaiveDate, u64> = BTreeMap::new();
-    for file in &snapshot.files {
-        if let Some(date) = file.date {
-            let rows = days.entry(date).or_default();
-            *rows = rows.saturating_add(file.rows.unwrap_or(u64::MAX));
-        }
+    for (date, rows) in files.chain(waiting.map(|at| (at.date_naive(), 1))) {
+        let known = days.entry(date).or_default();
+        *known = known.saturating_add(rows);
     }
     days
 }
@@ -73,10 +92,12 @@ struct StoredTable {
     schema: SchemaRef,
     place: ObjectStoreUrl,
     files: Vec<StoredFile>,
+    /// Rows that are in no file yet.
+    waiting: Vec<RecordBatch>,
 }
 
 impl StoredTable {
-    fn new(snapshot: &TableSnapshot) -> Result<Self> {
+    fn new(snapshot: &TableSnapshot, waiting: Vec<RecordBatch>) -> Result<Self> {
         let root = &snapshot.root;
         let files = snapshot.files.iter().map(|file| {
             let whole = format!("{}/{}", root.path().trim_end_matches('/'), file.path);
@@ -97,6 +118,7 @@ impl StoredTable {
             schema: snapshot.table.schema(),
             place: ObjectStoreUrl::parse(&root[..url::Position::BeforePath])?,
             files: files.collect::<Result<_, object_store::path::Error>>().map_err(outside)?,
+            waiting,
         })
     }
 
@@ -183,7 +205,16 @@ impl TableProvider for StoredTable {
             .with_projection_indices(projection.cloned())?
             .with_limit(limit)
             .build();
-        Ok(DataSourceExec::from_data_source(scan))
+        let stored: Arc<dyn ExecutionPlan> = DataSourceExec::from_data_source(scan);
+        if self.waiting.is_empty() {
+            return Ok(stored);
+        }
+        let waiting = MemorySourceConfig::try_new_exec(
+            std::slice::from_ref(&self.waiting),
+            Arc::clone(&self.schema),
+            projection.cloned(),
+        )?;
+        UnionExec::try_new(vec![stored, waiting])
     }
 }
 

@@ -70,6 +70,17 @@ pub enum IngestError {
         /// How to go on.
         hint: String,
     },
+    /// A write-ahead log could not be read or written.
+    #[error("could not {action} the write-ahead log in `{place}`")]
+    Wal {
+        /// What was attempted, e.g. `append to`.
+        action: &'static str,
+        /// Folder.
+        place: String,
+        /// Cause.
+        #[source]
+        source: io::Error,
+    },
     /// Arrow refused a batch: a bug on our side or a damaged file.
     #[error("could not convert a batch of rows")]
     Arrow(#[from] arrow::error::ArrowError),
@@ -85,6 +96,15 @@ impl IngestError {
             Self::NoMatch { .. } => {
                 Some("check the path; quote a glob so that the shell leaves it alone".into())
             }
+            Self::Wal { source, .. } => match source.kind() {
+                io::ErrorKind::WouldBlock => {
+                    Some("stop the other collector, or give this one another name".into())
+                }
+                io::ErrorKind::QuotaExceeded => {
+                    Some("see why rows are not moved: `loadline collect` tells on stderr".into())
+                }
+                _ => None,
+            },
             _ => None,
         }
     }

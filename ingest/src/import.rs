@@ -4,9 +4,11 @@
 //! Rows wait in memory by UTC day; past [`BUFFER_BYTES`] they wait in a temporary folder. Days are
 //! then taken one by one, so that memory holds one day of all GPUs, not the whole history.
 
+mod append;
 mod attempt;
 mod buffer;
 mod clock;
+mod compaction;
 mod days;
 mod distress;
 mod findings;
@@ -33,9 +35,10 @@ use chrono::{DateTime, Utc};
 use crate::batch::{Notice, Output, Reject};
 use crate::error::IngestError;
 use crate::schema::{Table, instant};
-use crate::store::Store;
+use crate::store::{Kept, Mark, Store, TableSnapshot};
 use buffer::Buffer;
 use clock::Clock;
+pub(crate) use compaction::{Compaction, parts};
 use findings::Findings;
 use merging::Merging;
 pub use rejects::REJECTS_MAX;
@@ -77,6 +80,7 @@ pub struct Import {
     jobs: HashSet<String>,
     /// Why the first of the files that could not be read was not.
     unread: Option<IngestError>,
+    mark: Option<Mark>,
     part_rows: usize,
 }
 
@@ -182,6 +186,11 @@ impl Waiting {
 }
 
 impl Import {
+    /// The same, with the mark of the log whose rows it will take.
+    pub(crate) fn marked(self, mark: Mark) -> Self {
+        Self { mark: Some(mark), ..self }
+    }
+
     /// Begins an import; `progress` hears of every batch of records read.
     #[must_use]
     pub fn new(settings: ImportSettings, progress: Progress) -> Self {
@@ -191,6 +200,7 @@ impl Import {
             rejects: Vec::new(),
             summary: ImportSummary::default(),
             progress,
+            mark: None,
             nodes: HashSet::new(),
             gpus: HashSet::new(),
             jobs: HashSet::new(),
@@ -216,7 +226,7 @@ impl Import {
             }
             if let Some(mut waiting) = self.waiting.remove(&table) {
                 waiting.buffer.settle()?;
-                // Before the merge, which adds the series of the store.
+                let merging = self.merging(store, table, &findings);
                 self.note_series(table, &waiting)?;
                 let merging = Merging {
                     store,
@@ -243,6 +253,26 @@ impl Import {
         }
         self.summary.first_rejects = self.rejects.into_iter().take(5).collect();
         Ok(self.summary)
+    }
+
+    /// Merges in memory with the versions in `bases`, and writes nothing.
+    pub(crate) async fn keep(
+        mut self,
+        store: &Store,
+        bases: &BTreeMap<Table, TableSnapshot>,
+    ) -> Result<BTreeMap<Table, Kept>, IngestError> {
+        let mut kept = BTreeMap::new();
+        for (table, mut waiting) in std::mem::take(&mut self.waiting) {
+            waiting.buffer.settle()?;
+            let merged = self.merging(store, table).keep(&mut waiting, bases.get(&table)).await?;
+            kept.insert(table, merged);
+        }
+        Ok(kept)
+    }
+
+    fn merging<'a>(&'a self, store: &'a Store, table: Table) -> Merging<'a> {
+        let mark = self.mark.as_ref();
+        Merging { store, table, settings: &self.settings, mark, part_rows: self.part_rows }
     }
 
     /// Fills the cluster that the option names where the rows do not tell one.

@@ -6,6 +6,8 @@
 //! (deduplicate, order, integrate time) -> store (one Delta table per [`schema::Table`]).
 
 pub mod batch;
+pub mod collect;
+pub mod compact;
 pub mod error;
 pub mod event;
 pub mod import;
@@ -14,6 +16,7 @@ pub mod period;
 pub mod schema;
 pub mod source;
 pub mod store;
+pub mod wal;
 pub mod workload;
 
 pub use error::IngestError;

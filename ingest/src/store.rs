@@ -14,12 +14,13 @@ mod parquet_file;
 mod place;
 mod rewrite;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate, Utc};
 use deltalake::DeltaTable;
 use deltalake::kernel::Remove;
 use deltalake::logstore::{LogStoreRef, StorageConfig, default_logstore};
@@ -32,9 +33,10 @@ use url::Url;
 use crate::error::IngestError;
 use crate::schema::Table;
 
+pub(crate) use delta::{Bounds, Mark, Purpose};
 use damage::Damage;
 pub(crate) use parquet_file::{Content, part_of};
-pub(crate) use rewrite::{Committed, Rewrite};
+pub(crate) use rewrite::{Committed, Effect, Kept, Rewrite};
 
 /// A store of tables. Cheap to clone; holds no open file.
 #[derive(Debug, Clone)]
@@ -195,6 +197,36 @@ impl Store {
             Some(folder) => folder.join(name).to_string_lossy().into_owned(),
             None => format!("{}{name}", self.url),
         })
+    }
+
+    /// The last segment of a log whose rows `table` has; 0 for none.
+    pub(crate) async fn segment_of(
+        &self,
+        snapshot: &TableSnapshot,
+        application: &str,
+    ) -> Result<u64, IngestError> {
+        let found = delta::segment_of(&snapshot.delta, application).await;
+        found.map_err(|error| self.failed("read", snapshot.table, error))
+    }
+
+    /// Paths of the files that were replaced and are remembered, and when that was.
+    pub(crate) async fn replaced(
+        &self,
+        snapshot: &TableSnapshot,
+    ) -> Result<HashMap<String, DateTime<Utc>>, IngestError> {
+        let found = delta::replaced(&snapshot.delta).await;
+        found.map_err(|error| self.failed("read", snapshot.table, error))
+    }
+
+    /// What the statistics of a day's files tell of their rows, by path.
+    pub(crate) fn bounds(
+        &self,
+        snapshot: &TableSnapshot,
+        date: NaiveDate,
+    ) -> Result<HashMap<String, Bounds>, IngestError> {
+        let instant = snapshot.table.partitioned_by().unwrap_or_default();
+        delta::bounds(&snapshot.delta, date, instant)
+            .map_err(|error| self.failed("read", snapshot.table, error))
     }
 
     fn log(&self, table: Table) -> Result<LogStoreRef, IngestError> {

@@ -23,7 +23,7 @@ use super::silence::{self, Tails};
 use super::waiting::{narrow, numbers, union};
 use crate::error::IngestError;
 use crate::schema::Table;
-use crate::store::{Content, Rewrite, Store, TableSnapshot, part_of};
+use crate::store::{Content, FileEntry, Rewrite, Store, TableSnapshot, part_of};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -37,7 +37,7 @@ pub(super) struct Days<'a> {
     pub(super) table: Table,
     pub(super) base: Option<&'a TableSnapshot>,
     pub(super) buffer: &'a Buffer,
-    pub(super) interval_s: Option<f64>,
+    pub(super) aim: Aim,
     pub(super) part_rows: usize,
     pub(super) findings: &'a Findings,
 }
@@ -217,11 +217,21 @@ impl Days<'_> {
 
     /// The last reading of each series on a stored day.
     async fn tails(&self, day: NaiveDate, series: &mut Series) -> Result<Tails, IngestError> {
+        let files: Vec<&FileEntry> = self.files(day).collect();
+        self.tails_of(&files, series).await
+    }
+
+    /// The last reading of each series in some files.
+    pub(super) async fn tails_of(
+        &self,
+        files: &[&FileEntry],
+        series: &mut Series,
+    ) -> Result<Tails, IngestError> {
         let mut tails = Tails::new();
         let Some(base) = self.base else { return Ok(tails) };
         let mut columns = self.table.key().to_vec();
         columns.extend(self.table.partitioned_by());
-        for file in self.files(day) {
+        for file in files {
             for batch in self.store.read_file(base, file, Some(&columns)).await? {
                 let batch = narrow(self.table, series, &batch)?;
                 let instants: Vec<i64> = instants(self.table, &batch).collect();
@@ -233,10 +243,15 @@ impl Days<'_> {
         Ok(tails)
     }
 
-    fn files(&self, day: NaiveDate) -> impl Iterator<Item = &crate::store::FileEntry> {
+    pub(super) fn files(&self, day: NaiveDate) -> impl Iterator<Item = &FileEntry> {
         let files = self.base.map(|base| base.files.as_slice()).unwrap_or_default();
         files.iter().filter(move |file| file.date == Some(day))
     }
+}
+
+/// Files of a day with so many rows.
+pub(super) fn parts_of(rows: usize, part_rows: usize) -> usize {
+    rows.div_ceil(part_rows).clamp(1, PARTS_MAX)
 }
 
 /// The rows of `batch` whose series are in `part`.

@@ -3,14 +3,16 @@
 use arrow::array::RecordBatch;
 
 use super::attempt;
-use super::days::Days;
+use super::days::{Aim, Days};
 use super::findings::Findings;
 use super::outcome::Outcome;
 use super::{ImportSettings, Waiting};
 use crate::error::IngestError;
 use crate::merge::{conform, merge};
 use crate::schema::Table;
-use crate::store::{Committed, Content, Rewrite, Store, TableSnapshot};
+use crate::store::{
+    Committed, Content, Effect, Kept, Mark, Purpose, Rewrite, Store, TableSnapshot,
+};
 
 /// How often an import that another one outran is merged again.
 const TRIES: usize = 8;
@@ -22,6 +24,8 @@ pub(super) struct Merging<'a> {
     pub(super) table: Table,
     pub(super) settings: &'a ImportSettings,
     pub(super) findings: &'a Findings,
+    /// The log whose rows these are, and its last segment.
+    pub(super) mark: Option<&'a Mark>,
     pub(super) part_rows: usize,
 }
 
@@ -34,7 +38,11 @@ impl Merging<'_> {
         let Self { store, table, .. } = *self;
         for _ in 0..TRIES {
             let base = store.snapshot(table).await?;
-            let mut rewrite = Rewrite::new(store, table, base.as_ref(), self.settings.dry_run);
+            let effect = match self.settings.dry_run {
+                true => Effect::Count,
+                false => Effect::Commit(Purpose::Rows(self.mark.cloned())),
+            };
+            let mut rewrite = Rewrite::new(store, table, base.as_ref(), effect);
             let outcome = match self.merge(waiting, base.as_ref(), &mut rewrite).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
@@ -53,6 +61,17 @@ impl Merging<'_> {
         Err(store.failed("commit to", table, cause.into()))
     }
 
+    /// Merges one table in memory with what `base` has of it.
+    pub(super) async fn keep(
+        &self,
+        waiting: &mut Waiting,
+        base: Option<&TableSnapshot>,
+    ) -> Result<Kept, IngestError> {
+        let mut rewrite = Rewrite::new(self.store, self.table, base, Effect::Keep);
+        self.merge(waiting, base, &mut rewrite).await?;
+        Ok(rewrite.into_kept())
+    }
+
     async fn merge(
         &self,
         waiting: &mut Waiting,
@@ -64,7 +83,8 @@ impl Merging<'_> {
         let buffer = &waiting.buffer;
         if let Some(series) = &mut waiting.series {
             let interval_s = self.settings.interval_s;
-            let days = Days { store, table, base, buffer, interval_s, part_rows, findings };
+            let aim = Aim::Rows { interval_s };
+            let days = Days { store, table, base, buffer, aim, part_rows, findings };
             days.settle(series, rewrite, &mut outcome).await?;
         } else {
             let mut batches = vec![match base {

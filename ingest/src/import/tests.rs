@@ -8,7 +8,7 @@ use arrow::datatypes::Float64Type;
 
 use super::*;
 use crate::merge::merge;
-use crate::store::{Committed, Content, Rewrite};
+use crate::store::{Committed, Content, Effect, Purpose, Rewrite};
 
 /// Readings of one GPU at these seconds after 2026-01-01T00:00:00Z.
 pub(crate) fn readings(gpu: &str, seconds: &[i64]) -> RecordBatch {
@@ -164,7 +164,8 @@ async fn the_loser_of_two_equal_imports_leaves_the_winners_file() {
     let won = store.snapshot(Table::Samples).await.unwrap().unwrap();
     let date = won.files.iter().filter_map(|file| file.date).max();
     let rows = store.read(&won, date).await.unwrap();
-    let mut lost = Rewrite::new(&store, Table::Samples, stale.as_ref(), false);
+    let mut lost =
+        Rewrite::new(&store, Table::Samples, stale.as_ref(), Effect::Commit(Purpose::Rows(None)));
     lost.put(Content { date, part: (0, 1), rows, series: None }).await.unwrap();
     assert_eq!(lost.commit().await.unwrap(), Committed::Outrun);
     assert_eq!(content(&store).await.num_rows(), 4);

@@ -1,15 +1,46 @@
 //! Delta's log: create a table, load it, list its files, commit a change.
 
-use chrono::NaiveDate;
+use std::collections::HashMap;
+
+use chrono::{DateTime, NaiveDate, Utc};
 use deltalake::DeltaTable;
+use deltalake::kernel::Transaction;
 use deltalake::kernel::transaction::{CommitBuilder, CommitProperties};
 use deltalake::kernel::{Action, DataType, MapType, PrimitiveType, Remove, StructField};
 use deltalake::logstore::LogStoreRef;
 use deltalake::operations::create::CreateBuilder;
 use deltalake::protocol::{DeltaOperation, SaveMode};
+use futures::TryStreamExt;
 
 use super::{Cause, FileEntry, TableSnapshot};
 use crate::schema::Table;
+
+/// Says in a commit that it holds the rows of a log up to a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The log.
+    pub(crate) application: String,
+    /// Its last segment.
+    pub(crate) segment: u64,
+}
+
+/// Why there is a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// New rows, with the mark of the log they came from.
+    Rows(Option<Mark>),
+    /// The same rows in fewer files.
+    Compaction,
+}
+
+/// Between what the rows of a file are; `None` where its statistics do not tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// First and last node by name, where every row has one.
+    pub(crate) nodes: Option<(String, String)>,
+    /// First and last instant in milliseconds.
+    pub(crate) instants: Option<(i64, i64)>,
+}
 
 /// Column by which a table is partitioned: the UTC day.
 pub(super) const DATE: &str = "date";
@@ -60,13 +91,24 @@ pub(super) async fn commit(
     log: LogStoreRef,
     base: Option<&DeltaTable>,
     actions: Vec<Action>,
+    purpose: &Purpose,
 ) -> Result<u64, Cause> {
     // Old log entries stay: a report names the version it was made from.
-    let properties =
+    let mut properties =
         CommitProperties::default().with_max_retries(0).with_cleanup_expired_logs(Some(false));
+    if let Purpose::Rows(Some(mark)) = purpose {
+        let segment = i64::try_from(mark.segment)?;
+        properties = properties
+            .with_application_transaction(Transaction::new(mark.application.clone(), segment));
+    }
     if let Some(base) = base {
-        let operation =
-            DeltaOperation::Write { mode: SaveMode::Append, partition_by: None, predicate: None };
+        let operation = match purpose {
+            Purpose::Rows(_) => {
+                let mode = SaveMode::Append;
+                DeltaOperation::Write { mode, partition_by: None, predicate: None }
+            }
+            Purpose::Compaction => DeltaOperation::Optimize { predicate: None, target_size: 0 },
+        };
         let committed = CommitBuilder::from(properties)
             .with_actions(actions)
             .build(Some(base.snapshot()?), log, operation)
@@ -90,6 +132,59 @@ pub(super) async fn commit(
     }
     let created = builder.with_columns(columns).await?;
     created.version().ok_or_else(|| "the new table has no version".into())
+}
+
+/// The last segment of a log whose rows `table` has.
+pub(super) async fn segment_of(table: &DeltaTable, application: &str) -> Result<u64, Cause> {
+    let log = table.log_store();
+    let found = table.snapshot()?.transaction_version(log.as_ref(), application).await?;
+    Ok(found.map(u64::try_from).transpose()?.unwrap_or(0))
+}
+
+/// Paths of the files that were replaced, and when.
+pub(super) async fn replaced(table: &DeltaTable) -> Result<HashMap<String, DateTime<Utc>>, Cause> {
+    let log = table.log_store();
+    let mut tombstones = table.snapshot()?.all_tombstones(log.as_ref());
+    let mut found = HashMap::new();
+    while let Some(file) = tombstones.try_next().await? {
+        let at = file.deletion_timestamp().and_then(DateTime::from_timestamp_millis);
+        found.insert(file.path().into_owned(), at.unwrap_or_default());
+    }
+    Ok(found)
+}
+
+/// What the statistics of the files of `date` tell of their rows, by path.
+pub(super) fn bounds(
+    delta: &DeltaTable,
+    date: NaiveDate,
+    instant: &str,
+) -> Result<HashMap<String, Bounds>, Cause> {
+    let date = date.to_string();
+    let mut found = HashMap::new();
+    for file in delta.snapshot()?.log_data() {
+        let values = file.partition_values_map();
+        if values.get(DATE).and_then(Option::as_deref) != Some(date.as_str()) {
+            continue;
+        }
+        let stats: serde_json::Value = match file.stats() {
+            Some(stats) => serde_json::from_str(&stats)?,
+            None => serde_json::Value::Null,
+        };
+        let text = |end: &str, column: &str| stats[end][column].as_str().map(str::to_owned);
+        let at = |end: &str| {
+            let at = DateTime::parse_from_rfc3339(stats[end][instant].as_str()?).ok()?;
+            Some(at.timestamp_millis())
+        };
+        let nodes = match (text("minValues", "node"), text("maxValues", "node")) {
+            (Some(low), Some(high)) if stats["nullCount"]["node"].as_i64() == Some(0) => {
+                Some((low, high))
+            }
+            _ => None,
+        };
+        let instants = at("minValues").zip(at("maxValues"));
+        found.insert(file.path().into_owned(), Bounds { nodes, instants });
+    }
+    Ok(found)
 }
 
 fn delta_type(kind: &arrow::datatypes::DataType) -> DataType {

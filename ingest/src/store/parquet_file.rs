@@ -48,6 +48,11 @@ impl Content {
         let columns = self.rows.columns().iter();
         columns.map(|column| column.to_data().get_slice_memory_size().unwrap_or(0)).sum()
     }
+
+    /// The rows with every column of `table`.
+    pub(crate) fn conformed(&self, table: Table) -> Result<RecordBatch, ArrowError> {
+        conformed(table, self, 0, self.rows.num_rows())
+    }
 }
 
 /// The part and number of parts that a file's name tells.
@@ -135,15 +140,7 @@ fn slice(
     start: usize,
 ) -> Result<RecordBatch, ArrowError> {
     let length = SLICE_ROWS.min(content.rows.num_rows() - start);
-    let mut rows = content.rows.slice(start, length);
-    if let Some((keys, series)) = &content.series {
-        let keys = take_record_batch(keys, &series.slice(start, length))?;
-        let (left, right) = (keys.schema(), rows.schema());
-        let fields: Vec<_> = left.fields().iter().chain(right.fields()).cloned().collect();
-        let columns = keys.columns().iter().chain(rows.columns()).cloned().collect();
-        rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
-    }
-    let rows = conform(table, &rows)?;
+    let rows = conformed(table, content, start, length)?;
     let columns: Result<Vec<ArrayRef>, ArrowError> = schema
         .fields()
         .iter()
@@ -154,4 +151,21 @@ fn slice(
         })
         .collect();
     RecordBatch::try_new(Arc::clone(schema), columns?)
+}
+
+fn conformed(
+    table: Table,
+    content: &Content,
+    start: usize,
+    length: usize,
+) -> Result<RecordBatch, ArrowError> {
+    let mut rows = content.rows.slice(start, length);
+    if let Some((keys, series)) = &content.series {
+        let keys = take_record_batch(keys, &series.slice(start, length))?;
+        let (left, right) = (keys.schema(), rows.schema());
+        let fields: Vec<_> = left.fields().iter().chain(right.fields()).cloned().collect();
+        let columns = keys.columns().iter().chain(rows.columns()).cloned().collect();
+        rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+    }
+    conform(table, &rows)
 }

@@ -1,5 +1,6 @@
 //! One commit in the making: new files of whole partitions, written while the next are prepared.
 
+use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,12 +10,15 @@ use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use tokio::task::JoinSet;
 
 use super::parquet_file::{self, Content};
-use super::{Cause, Store, TableSnapshot, delta};
+use super::{Cause, Purpose, Store, TableSnapshot, delta};
 use crate::error::IngestError;
 use crate::schema::Table;
 
 /// Files that are encoded at once, at most.
 const FILES_AT_ONCE: usize = 4;
+
+/// How often a compaction that rows outran is committed again.
+const COMPACTION_TRIES: usize = 32;
 
 /// Bytes of rows that are encoded at once, unless one file alone has more.
 const ENCODING_BYTES: usize = 384 << 20;
@@ -28,14 +32,34 @@ pub(crate) enum Committed {
     Outrun,
 }
 
+/// What becomes of new content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It is written and committed.
+    Commit(Purpose),
+    /// It is counted.
+    Count,
+    /// It is kept in memory, for a reader.
+    Keep,
+}
+
+/// New content that was kept in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Partitions whose files it replaces.
+    pub(crate) cleared: Vec<Option<NaiveDate>>,
+    /// Content.
+    pub(crate) contents: Vec<Content>,
+}
+
 /// New content of partitions of one table. Nothing is visible before [`Rewrite::commit`].
 #[derive(Debug)]
 pub(crate) struct Rewrite<'a> {
     store: &'a Store,
     table: Table,
     base: Option<&'a TableSnapshot>,
-    /// Count what would be written and write nothing.
-    dry: bool,
+    effect: Effect,
+    kept: Kept,
     removes: Vec<Remove>,
     adds: Vec<Add>,
     /// Files under way, each with the bytes of its rows.
@@ -50,13 +74,14 @@ impl<'a> Rewrite<'a> {
         store: &'a Store,
         table: Table,
         base: Option<&'a TableSnapshot>,
-        dry: bool,
+        effect: Effect,
     ) -> Self {
         Self {
             store,
             table,
             base,
-            dry,
+            effect,
+            kept: Kept::default(),
             removes: Vec::new(),
             adds: Vec::new(),
             encoding: JoinSet::new(),
@@ -74,15 +99,31 @@ impl<'a> Rewrite<'a> {
     /// Takes the files of a partition (of the whole table without `date`) out of the next version.
     pub(crate) fn clear(&mut self, date: Option<NaiveDate>) {
         self.partitions += 1;
+        self.kept.cleared.push(date);
         let Some(base) = self.base else { return };
         let gone = base.files.iter().zip(&base.removes).filter(|(file, _)| file.date == date);
         self.removes.extend(gone.map(|(_, remove)| remove.clone()));
     }
 
+    /// Adds to a partition, whose files stay.
+    pub(crate) fn extend(&mut self) {
+        self.partitions += 1;
+    }
+
+    /// What was kept in memory.
+    pub(crate) fn into_kept(self) -> Kept {
+        self.kept
+    }
+
     /// Writes one file of a partition, in the background.
     pub(crate) async fn put(&mut self, content: Content) -> Result<(), IngestError> {
-        if self.dry {
-            return Ok(());
+        match self.effect {
+            Effect::Commit(_) => {}
+            Effect::Count => return Ok(()),
+            Effect::Keep => {
+                self.kept.contents.push(content);
+                return Ok(());
+            }
         }
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let bytes = content.bytes();
@@ -124,22 +165,53 @@ impl<'a> Rewrite<'a> {
             }
         }
         self.adds.sort_by(|a, b| a.path.cmp(&b.path));
-        let removes = self.removes.drain(..).map(Action::Remove);
-        let actions = removes.chain(self.adds.drain(..).map(Action::Add)).collect();
-        let base = self.base.map(|base| &base.delta);
-        let log = self.store.log(self.table)?;
-        match delta::commit(self.table, log, base, actions).await {
-            Ok(version) => Ok(Committed::Version(version)),
-            Err(cause) => self.after_failure(cause).await,
+        let purpose = match &self.effect {
+            Effect::Commit(purpose) => purpose.clone(),
+            Effect::Count | Effect::Keep => Purpose::Rows(None),
+        };
+        if purpose == Purpose::Compaction {
+            self.adds.iter_mut().for_each(|add| add.data_change = false);
+            self.removes.iter_mut().for_each(|remove| remove.data_change = false);
         }
+        let log = self.store.log(self.table)?;
+        let base = self.base.map(|base| &base.delta);
+        let committed = delta::commit(self.table, log, base, self.actions(), &purpose).await;
+        match committed {
+            Ok(version) => Ok(Committed::Version(version)),
+            Err(cause) => self.after_failure(cause, &purpose).await,
+        }
+    }
+
+    fn actions(&self) -> Vec<Action> {
+        let removes = self.removes.iter().cloned().map(Action::Remove);
+        removes.chain(self.adds.iter().cloned().map(Action::Add)).collect()
     }
 
     /// An error does not say whether the commit landed: the answer of an object store can be lost,
     /// and files that a version names must stay. The log knows.
-    async fn after_failure(self, cause: Cause) -> Result<Committed, IngestError> {
+    async fn after_failure(
+        self,
+        mut cause: Cause,
+        purpose: &Purpose,
+    ) -> Result<Committed, IngestError> {
         let failed = |cause| Err(self.store.failed("commit to", self.table, cause));
-        let Ok(now) = self.store.snapshot(self.table).await else { return failed(cause) };
+        let Ok(mut now) = self.store.snapshot(self.table).await else { return failed(cause) };
         let written = self.paths();
+        // Rows that came meanwhile leave a compaction as right as it was, while all that it
+        // replaces is there still.
+        for _ in 0..COMPACTION_TRIES {
+            let Some(base) = now.as_ref().filter(|now| self.can_follow(now, purpose)) else {
+                break;
+            };
+            let log = self.store.log(self.table)?;
+            let base = Some(&base.delta);
+            match delta::commit(self.table, log, base, self.actions(), purpose).await {
+                Ok(version) => return Ok(Committed::Version(version)),
+                Err(again) => cause = again,
+            }
+            let Ok(after) = self.store.snapshot(self.table).await else { return failed(cause) };
+            now = after;
+        }
         let named = now.as_ref().is_some_and(|now| {
             now.files.iter().any(|file| written.iter().any(|path| path.as_ref() == file.path))
         });
@@ -156,6 +228,13 @@ impl<'a> Rewrite<'a> {
                 Err(error)
             }
         }
+    }
+
+    fn can_follow(&self, now: &TableSnapshot, purpose: &Purpose) -> bool {
+        let there: HashSet<&str> = now.files.iter().map(|file| file.path.as_str()).collect();
+        *purpose == Purpose::Compaction
+            && self.base.is_some_and(|base| base.version != now.version)
+            && self.removes.iter().all(|file| there.contains(file.path.as_str()))
     }
 
     /// Deletes what was written, as far as possible: a file that no version names is invisible,

@@ -96,7 +96,8 @@ async fn an_import_that_was_outrun_merges_again() {
     let store = begun().await;
     let base = store.snapshot(Table::Samples).await.unwrap().unwrap();
     import(&store, vec![readings("GPU-b", &[0, 30])]).await;
-    let mut rewrite = Rewrite::new(&store, Table::Samples, Some(&base), false);
+    let mut rewrite =
+        Rewrite::new(&store, Table::Samples, Some(&base), Effect::Commit(Purpose::Rows(None)));
     rewrite.clear(base.files[0].date);
     let content = store.read(&base, base.files[0].date).await.unwrap();
     let content = Content { date: base.files[0].date, part: (0, 1), rows: content, series: None };

@@ -1,14 +1,17 @@
 //! The statistics of a file in Delta's log: rows, and minimum, maximum and NULL count by column.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, RecordBatch};
-use arrow::compute::{max, min};
+use arrow::compute::{max, max_string, min, min_string};
 use arrow::datatypes::{
     DataType, Float64Type, Int16Type, Int32Type, Int64Type, SchemaRef, TimestampMicrosecondType,
 };
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value, json};
 
-/// Statistics of instants and numbers, gathered batch by batch.
+/// A text longer than this is no bound that is worth its room in the log.
+const TEXT_BYTES_MAX: usize = 128;
+
+/// Statistics of instants, numbers and texts, gathered batch by batch.
 #[derive(Debug)]
 pub(super) struct Stats {
     schema: SchemaRef,
@@ -17,10 +20,11 @@ pub(super) struct Stats {
     extremes: Vec<Option<Extremes>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Extremes {
     Whole(i64, i64),
     Real(f64, f64),
+    Text(String, String),
 }
 
 impl Stats {
@@ -39,12 +43,15 @@ impl Stats {
         for (position, column) in rows.columns().iter().enumerate() {
             self.nulls[position] += column.null_count();
             let known = &mut self.extremes[position];
-            *known = match (*known, extremes(column)) {
+            *known = match (known.take(), extremes(column)) {
                 (Some(Extremes::Whole(a, b)), Some(Extremes::Whole(low, high))) => {
                     Some(Extremes::Whole(a.min(low), b.max(high)))
                 }
                 (Some(Extremes::Real(a, b)), Some(Extremes::Real(low, high))) => {
                     Some(Extremes::Real(a.min(low), b.max(high)))
+                }
+                (Some(Extremes::Text(a, b)), Some(Extremes::Text(low, high))) => {
+                    Some(Extremes::Text(a.min(low), b.max(high)))
                 }
                 (known, found) => known.or(found),
             };
@@ -59,7 +66,7 @@ impl Stats {
             }
             nulls.insert(field.name().clone(), json!(self.nulls[position]));
             if let Some((low, high)) =
-                self.extremes[position].and_then(|found| values(field.data_type(), found))
+                self.extremes[position].as_ref().and_then(|found| values(field.data_type(), found))
             {
                 least.insert(field.name().clone(), low);
                 most.insert(field.name().clone(), high);
@@ -83,17 +90,22 @@ fn extremes(column: &ArrayRef) -> Option<Extremes> {
         DataType::Int32 => of::<Int32Type>(column).map(|(a, b)| whole((a.into(), b.into()))),
         DataType::Int16 => of::<Int16Type>(column).map(|(a, b)| whole((a.into(), b.into()))),
         DataType::Float64 => of::<Float64Type>(column).map(|(a, b)| Extremes::Real(a, b)),
+        DataType::Utf8 => {
+            let values = column.as_string::<i32>();
+            let text = |found: Option<&str>| found.map(str::to_owned);
+            Some(Extremes::Text(text(min_string(values))?, text(max_string(values))?))
+        }
         _ => None,
     }
 }
 
 /// As JSON; `None` where JSON has no such number.
-fn values(kind: &DataType, found: Extremes) -> Option<(Value, Value)> {
+fn values(kind: &DataType, found: &Extremes) -> Option<(Value, Value)> {
     let instant = |micros| {
         let at = DateTime::from_timestamp_micros(micros)?;
         Some(json!(at.to_rfc3339_opts(SecondsFormat::Micros, true)))
     };
-    match found {
+    match *found {
         Extremes::Whole(low, high) if matches!(kind, DataType::Timestamp(_, _)) => {
             Some((instant(low)?, instant(high)?))
         }
@@ -101,6 +113,9 @@ fn values(kind: &DataType, found: Extremes) -> Option<(Value, Value)> {
         Extremes::Real(low, high) if low.is_finite() && high.is_finite() => {
             Some((json!(low), json!(high)))
         }
-        Extremes::Real(_, _) => None,
+        Extremes::Text(ref low, ref high) if high.len().max(low.len()) <= TEXT_BYTES_MAX => {
+            Some((json!(low), json!(high)))
+        }
+        Extremes::Real(_, _) | Extremes::Text(_, _) => None,
     }
 }

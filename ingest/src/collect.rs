@@ -1,0 +1,112 @@
+//! Collecting: sources are read again and again, their rows kept in the write-ahead log, and moved
+//! into the tables at intervals.
+//!
+//! Each source has a thread of its own, so that one that hangs stops no other. One thread writes:
+//! what has come is appended together, with one `fsync`. Another moves rows into the tables and
+//! keeps these in good order. What cannot be written waits in memory, up to a limit; past it the
+//! oldest is dropped, counted and told.
+
+mod gathered;
+mod health;
+mod keeper;
+mod pace;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::batch::Output;
+use crate::error::IngestError;
+use crate::store::Store;
+use crate::wal::Wal;
+pub use gathered::Gathered;
+pub use health::{CollectorHealth, Health, WriterHealth};
+pub use pace::Stop;
+
+/// Rounds of one source that wait for the writer, at most.
+const ROUNDS_WAITING: usize = 64;
+
+/// Something that is read again and again.
+pub trait Collector: Send {
+    /// Name in messages and in the health page: `nvml`, `dcgm gpu-017:9400`.
+    fn name(&self) -> String;
+
+    /// Time between two readings.
+    fn interval(&self) -> Duration;
+
+    /// Reads once. What was read before an error is kept.
+    ///
+    /// # Errors
+    /// Why the source, or a part of it, could not be read; it is asked again at the next interval.
+    fn collect(&mut self, now: DateTime<Utc>, out: &mut dyn Output) -> Result<(), IngestError>;
+}
+
+/// Settings of collecting.
+#[derive(Debug, Clone)]
+pub struct CollectSettings {
+    /// Time between two moves of rows into the tables.
+    pub flush_every: Duration,
+    /// Bytes in the log at which rows are moved before that time.
+    pub flush_bytes: u64,
+    /// Time between two appends to the log: what comes within it is appended together.
+    pub append_every: Duration,
+    /// Bytes of rows that wait in memory while the log cannot be written.
+    pub waiting_bytes_max: usize,
+    /// Time between two compactions; none where it is zero.
+    pub compact_every: Duration,
+    /// How long replaced files stay for those who read them.
+    pub grace: TimeDelta,
+}
+
+impl Default for CollectSettings {
+    fn default() -> Self {
+        Self {
+            flush_every: Duration::from_secs(300),
+            flush_bytes: 64 << 20,
+            append_every: Duration::from_secs(1),
+            waiting_bytes_max: 32 << 20,
+            compact_every: Duration::from_secs(3_600),
+            grace: TimeDelta::days(1),
+        }
+    }
+}
+
+/// Collects until `stop` is set; then what has come is written and moved.
+///
+/// # Errors
+/// [`IngestError::Wal`] or [`IngestError::Store`] when the last rows could not be written or moved.
+/// They are in the log or were counted as dropped; failures on the way are told to `health` and
+/// tried again.
+pub fn run(
+    collectors: Vec<Box<dyn Collector>>,
+    wal: Wal,
+    store: &Store,
+    settings: &CollectSettings,
+    health: &Arc<Health>,
+    stop: &Stop,
+) -> Result<(), IngestError> {
+    let wal = Arc::new(Mutex::new(wal));
+    let (send, receive) = mpsc::sync_channel(ROUNDS_WAITING);
+    thread::scope(|scope| {
+        for collector in collectors {
+            let send = send.clone();
+            scope.spawn(|| reader::read(collector, send, health, stop));
+        }
+        drop(send);
+        let writer_done = Stop::default();
+        let keeper = {
+            let (wal, done) = (Arc::clone(&wal), writer_done.clone());
+            scope.spawn(move || keeper::keep(&wal, store, settings, health, &done))
+        };
+        let written = writer::write(&receive, &wal, settings, health);
+        writer_done.set();
+        let kept = keeper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        written.and(kept)
+    })
+}

@@ -1,0 +1,56 @@
+//! What one round of a source gave.
+
+use arrow::array::RecordBatch;
+
+use crate::batch::{Notice, Output, Reject};
+use crate::error::IngestError;
+use crate::schema::Table;
+
+/// Rows and words of one round.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// Rows by table, in the order of their arrival.
+    pub rows: Vec<(Table, RecordBatch)>,
+    /// Events worth telling.
+    pub notices: Vec<Notice>,
+    /// Lines that were kept aside.
+    pub rejects: Vec<Reject>,
+    /// Measurements that were set to NULL.
+    pub nulled: u64,
+}
+
+impl Gathered {
+    /// Bytes that the rows take.
+    pub(super) fn bytes(&self) -> usize {
+        self.rows.iter().map(|(_, rows)| rows.get_array_memory_size()).sum()
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn row_count(&self) -> u64 {
+        self.rows.iter().map(|(_, rows)| rows.num_rows() as u64).sum()
+    }
+}
+
+impl Output for Gathered {
+    fn rows(&mut self, table: Table, rows: RecordBatch) -> Result<(), IngestError> {
+        if rows.num_rows() > 0 {
+            self.rows.push((table, rows));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, _: u64) {}
+
+    fn reject(&mut self, reject: Reject) {
+        self.rejects.push(reject);
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+
+    fn nulled(&mut self, _: &'static str, values: u64) {
+        self.nulled += values;
+    }
+}

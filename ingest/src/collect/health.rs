@@ -1,0 +1,106 @@
+//! How collecting goes, for the health page and the last word on stderr.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+/// How collecting goes. What is told here is also told to `tell`, in words.
+pub struct Health {
+    state: Mutex<State>,
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    collectors: BTreeMap<String, CollectorHealth>,
+    writer: WriterHealth,
+}
+
+/// How one source goes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CollectorHealth {
+    /// Rounds that were read.
+    pub rounds_total: u64,
+    /// Rounds that failed, wholly or in part.
+    pub failures_total: u64,
+    /// Rounds left out because the one before took too long, or the writer was behind.
+    pub missed_total: u64,
+    /// Rows read.
+    pub rows_total: u64,
+    /// Measurements set to NULL.
+    pub nulled_total: u64,
+    /// Lines kept aside.
+    pub rejects_total: u64,
+    /// Seconds that the last round took.
+    pub last_round_s: f64,
+    /// When the last round that did not fail was read.
+    pub last_success_at: Option<DateTime<Utc>>,
+    /// Why the last round failed, if it did.
+    pub last_failure: Option<String>,
+}
+
+/// How writing goes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct WriterHealth {
+    /// Rows in the log for good.
+    pub rows_appended_total: u64,
+    /// Rows dropped because neither the log nor memory had room.
+    pub rows_dropped_total: u64,
+    /// Appends that failed and were tried again.
+    pub append_failures_total: u64,
+    /// Bytes in the log.
+    pub wal_bytes: u64,
+    /// Rows that waited in memory at the last append.
+    pub rows_waiting: u64,
+    /// Moves into the tables.
+    pub flushes_total: u64,
+    /// Moves that failed; the rows stay in the log.
+    pub flush_failures_total: u64,
+    /// Segments of the log of which some rows could not be read.
+    pub segments_damaged_total: u64,
+    /// When rows were last moved.
+    pub last_flush_at: Option<DateTime<Utc>>,
+    /// Days compacted.
+    pub days_compacted_total: u64,
+}
+
+impl std::fmt::Debug for Health {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Health").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl Health {
+    /// Health of which nothing is known yet; `tell` hears of what goes wrong and comes right.
+    #[must_use]
+    pub fn new(tell: Box<dyn Fn(&str) + Send + Sync>) -> Self {
+        Self { state: Mutex::default(), tell }
+    }
+
+    /// How each source goes, by its name.
+    #[must_use]
+    pub fn collectors(&self) -> BTreeMap<String, CollectorHealth> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).collectors.clone()
+    }
+
+    /// How writing goes.
+    #[must_use]
+    pub fn writer(&self) -> WriterHealth {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).writer.clone()
+    }
+
+    pub(super) fn note(&self, name: &str, note: impl FnOnce(&mut CollectorHealth)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        note(state.collectors.entry(name.to_owned()).or_default());
+    }
+
+    pub(super) fn note_writer(&self, note: impl FnOnce(&mut WriterHealth)) {
+        note(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).writer);
+    }
+
+    pub(super) fn tell(&self, text: &str) {
+        (self.tell)(text);
+    }
+}

@@ -1,0 +1,105 @@
+//! The thread that moves rows into the tables and keeps these in good order.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+
+use super::pace::Stop;
+use super::reader::in_one_line;
+use super::{CollectSettings, Health};
+use crate::compact::{CompactSettings, SweepSettings, compact, sweep};
+use crate::error::IngestError;
+use crate::store::Store;
+use crate::wal::{FlushSettings, Wal, flush};
+
+/// Time between two looks at how full the log is.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Moves rows at intervals until `done` is set, and then a last time.
+pub(super) fn keep(
+    wal: &Mutex<Wal>,
+    store: &Store,
+    settings: &CollectSettings,
+    health: &Health,
+    done: &Stop,
+) -> Result<(), IngestError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|source| IngestError::Wal {
+        action: "begin to move",
+        place: store.url().to_string(),
+        source,
+    })?;
+    let mut flushed = Instant::now();
+    let mut compacted = Instant::now();
+    let mut failing = false;
+    loop {
+        let look = LOOK_EVERY.min(settings.flush_every);
+        let ended = done.wait_until(Instant::now() + look);
+        let full = {
+            let wal = wal.lock().unwrap_or_else(PoisonError::into_inner);
+            wal.bytes() >= settings.flush_bytes && !failing
+        };
+        if !ended && !full && flushed.elapsed() < settings.flush_every {
+            continue;
+        }
+        let moved = runtime.block_on(flush(wal, store, &FlushSettings::default()));
+        flushed = Instant::now();
+        note(health, wal, &moved, failing);
+        failing = moved.is_err();
+        if ended {
+            return moved.map(drop);
+        }
+        if !settings.compact_every.is_zero() && compacted.elapsed() >= settings.compact_every {
+            compacted = Instant::now();
+            if let Err(error) = runtime.block_on(tidy(store, settings, health)) {
+                health.tell(&in_one_line(&error));
+            }
+        }
+    }
+}
+
+async fn tidy(
+    store: &Store,
+    settings: &CollectSettings,
+    health: &Health,
+) -> Result<(), IngestError> {
+    let days = compact(store, &CompactSettings::default(), |_| ()).await?;
+    health.note_writer(|known| known.days_compacted_total += days.len() as u64);
+    let sweep_settings = SweepSettings { grace: settings.grace, dry_run: false };
+    sweep(store, &sweep_settings, Utc::now()).await.map(drop)
+}
+
+fn note(
+    health: &Health,
+    wal: &Mutex<Wal>,
+    moved: &Result<crate::wal::Flushed, IngestError>,
+    failing: bool,
+) {
+    let bytes = wal.lock().unwrap_or_else(PoisonError::into_inner).bytes();
+    match moved {
+        Ok(flushed) => {
+            health.note_writer(|known| {
+                known.flushes_total += 1;
+                known.last_flush_at = Some(Utc::now());
+                known.segments_damaged_total += flushed.damaged.len() as u64;
+                known.wal_bytes = bytes;
+            });
+            for number in &flushed.damaged {
+                health.tell(&format!(
+                    "some rows of segment {number} of the write-ahead log could not be read; it \
+                     was set aside"
+                ));
+            }
+            if failing {
+                health.tell("rows are moved into the tables again");
+            }
+        }
+        Err(error) => {
+            health.note_writer(|known| known.flush_failures_total += 1);
+            if !failing {
+                health.tell(&format!("{}; rows stay in the log", in_one_line(error)));
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! One day of one table, written again in as few files as an import would.
+
+use chrono::NaiveDate;
+
+use super::buffer::Buffer;
+use super::days::{Aim, Days, PART_ROWS, Tails, parts_of};
+use super::outcome::Outcome;
+use super::series::Series;
+use crate::error::IngestError;
+use crate::schema::Table;
+use crate::store::{Committed, Effect, Purpose, Rewrite, Store, TableSnapshot};
+
+/// How often a compaction is done anew when late rows changed the day meanwhile.
+const TRIES: usize = 3;
+
+/// Files that a day with so many rows has after an import or compaction, at most.
+pub(crate) fn parts(rows: u64) -> usize {
+    parts_of(usize::try_from(rows).unwrap_or(usize::MAX), PART_ROWS)
+}
+
+/// A day to be compacted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compaction<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) table: Table,
+    pub(crate) date: NaiveDate,
+}
+
+impl Compaction<'_> {
+    /// Compacts the day. The table afterwards; `None` where late rows changed the day each time
+    /// while it was being compacted.
+    pub(crate) async fn run(self) -> Result<Option<TableSnapshot>, IngestError> {
+        let Self { store, table, date } = self;
+        for _ in 0..TRIES {
+            let Some(base) = store.snapshot(table).await? else { return Ok(None) };
+            let mut rewrite =
+                Rewrite::new(store, table, Some(&base), Effect::Commit(Purpose::Compaction));
+            let mut series = Series::new(table)?;
+            let buffer = &Buffer::new(table);
+            let (aim, part_rows) = (Aim::Compaction, PART_ROWS);
+            let days = Days { store, table, base: Some(&base), buffer, aim, part_rows };
+            let before = Tails::new();
+            let mut outcome = Outcome::default();
+            let done = days.day(date, &before, &mut series, &mut rewrite, &mut outcome).await;
+            if let Err(error) = done {
+                rewrite.abandon().await;
+                return Err(error);
+            }
+            if let Committed::Version(_) = rewrite.commit().await? {
+                return store.snapshot(table).await;
+            }
+        }
+        Ok(None)
+    }
+}

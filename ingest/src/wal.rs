@@ -1,0 +1,240 @@
+//! The write-ahead log: rows are safe, and can be asked, before they are in a table.
+//!
+//! # Why
+//! A commit to a Delta table takes a tenth of a second and makes a file; a collector has a few rows
+//! every second. Rows go to the log first, one `fsync` a call, and from there into the tables every
+//! few minutes ([`flush()`]). [`overlay()`] shows a reader what waits, merged just as a flush would.
+//!
+//! # What holds
+//! - [`Wal::append`] returns only after its rows are on the disk. After a crash at any instant they
+//!   are there, once. Rows of a call that never returned may be there, whole, or not.
+//! - A flush names the log and its last segment in the same Delta commit as the rows, so that a
+//!   segment that was committed is never seen again, however the flush was cut off.
+//! - The log has a limit. Past it `append` refuses, rather than fill the disk.
+//!
+//! A log is one folder, written by one process: `<store>/_wal/<name>` beside the tables of a local
+//! store. Files: `lock`, and segments `0000000000000001.wal` and on ([`segment`] has their form).
+
+mod disk;
+#[cfg(test)]
+mod disk_faults;
+mod flush;
+mod overlay;
+mod record;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+
+use crate::error::IngestError;
+use crate::schema::Table;
+pub use disk::{Disk, LocalDisk, LogFile};
+pub use flush::{FlushSettings, Flushed, flush};
+pub use overlay::{Overlay, overlay};
+use segment::{LogId, Place, Places, Previous, Segment, Writer};
+
+/// Folder of the logs in a local store.
+pub const WAL_FOLDER: &str = "_wal";
+
+/// Limits of a log.
+#[derive(Debug, Clone, Copy)]
+pub struct WalSettings {
+    /// Bytes after which a segment is closed and the next one begun.
+    pub segment_bytes: u64,
+    /// Bytes of all segments together past which rows are refused.
+    pub bytes_max: u64,
+}
+
+impl Default for WalSettings {
+    fn default() -> Self {
+        Self { segment_bytes: 16 << 20, bytes_max: 1 << 30 }
+    }
+}
+
+/// A log that is open for writing. Dropping it releases its lock; what it holds stays.
+#[derive(Debug)]
+pub struct Wal {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+    name: String,
+    id: LogId,
+    settings: WalSettings,
+    /// Held for as long as the log is open.
+    _lock: Box<dyn std::any::Any + Send + Sync>,
+    open: Option<Writer>,
+    /// Closed segments: number and bytes, in order.
+    closed: Vec<(u64, u64)>,
+    /// The segment before the next one, as far as its rows were acknowledged.
+    previous: Option<Previous>,
+    next: u64,
+}
+
+impl Wal {
+    /// Opens the log `name` in `folder` (a folder of logs), and locks it.
+    ///
+    /// # Errors
+    /// [`IngestError::Wal`] when another process holds it or the folder cannot be used;
+    /// [`IngestError::Setting`] for a name that is no plain file name.
+    pub fn open(folder: &Path, name: &str, settings: WalSettings) -> Result<Self, IngestError> {
+        Self::open_on(Arc::new(LocalDisk), folder, name, settings)
+    }
+
+    /// The same on another disk: for tests that make calls fail.
+    ///
+    /// # Errors
+    /// As [`Wal::open`].
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        name: &str,
+        settings: WalSettings,
+    ) -> Result<Self, IngestError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(IngestError::Setting {
+                what: "the name of a write-ahead log".into(),
+                value: name.to_owned(),
+                reason: "letters, digits, `-`, `_` and `.` make a name".into(),
+            });
+        }
+        let folder = folder.join(name);
+        let failed = |action, source| wal_error(action, &folder, source);
+        disk.make_folder(&folder).map_err(|error| failed("create", error))?;
+        let lock = disk.lock(&folder.join("lock")).map_err(|error| failed("lock", error))?;
+        let found = Places::find(disk.as_ref(), &folder).map_err(|error| failed("list", error))?;
+        let mut closed = Vec::new();
+        for place in found.places {
+            let segment = Segment::read(disk.as_ref(), &folder, place);
+            let segment = segment.map_err(|error| failed("read", error))?;
+            closed.push((segment.number, segment.bytes));
+        }
+        // Segments that hold nothing were begun in vain, and are no one's predecessor.
+        let previous = closed.iter().rfind(|(_, bytes)| *bytes > 0);
+        let previous = previous.map(|(number, bytes)| Previous { number: *number, bytes: *bytes });
+        let next = closed.last().map_or(1, |(number, _)| number + 1);
+        // Numbers begin anew only under a new identity: a table remembers which it has.
+        let id = found.id.unwrap_or_else(draw);
+        let name = name.to_owned();
+        let (open, _lock) = (None, lock);
+        Ok(Self { disk, folder, name, id, settings, _lock, open, closed, previous, next })
+    }
+
+    /// The name under which a table remembers which segments of this log it has.
+    pub(crate) fn application(&self) -> String {
+        application(&self.name, self.id)
+    }
+
+    /// Bytes of all segments.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let closed: u64 = self.closed.iter().map(|(_, bytes)| bytes).sum();
+        closed + self.open.as_ref().map_or(0, Writer::bytes)
+    }
+
+    /// Keeps rows: all of them when it returns, all or none when it does not.
+    ///
+    /// # Errors
+    /// [`IngestError::Wal`] when the disk fails or the log is full; the log can be used on.
+    pub fn append(&mut self, rows: &[(Table, RecordBatch)]) -> Result<(), IngestError> {
+        let record = record::encode(rows)?;
+        let limit = self.settings.bytes_max;
+        if self.bytes() + record.len() as u64 > limit {
+            let waits = self.bytes();
+            let full = format!("{waits} of {limit} bytes wait to be moved into the tables");
+            let full = std::io::Error::new(std::io::ErrorKind::QuotaExceeded, full);
+            return Err(wal_error("append to", &self.folder, full));
+        }
+        if self.open.as_ref().is_some_and(|open| open.bytes() >= self.settings.segment_bytes) {
+            self.close();
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let number = self.next;
+                self.next += 1;
+                let (disk, folder) = (self.disk.as_ref(), &self.folder);
+                match Writer::create(disk, folder, self.id, number, self.previous) {
+                    Ok(new) => self.open.insert(new),
+                    Err(error) => {
+                        // A full disk must not fill with segments that were begun in vain.
+                        let _ = disk.remove(&segment::path(folder, number));
+                        return Err(wal_error("begin a segment of", folder, error));
+                    }
+                }
+            }
+        };
+        let written = open.append(&record);
+        // What a failed call left behind is cut off by the head of the next segment.
+        if written.is_err() {
+            self.close();
+        }
+        written.map_err(|error| wal_error("append to", &self.folder, error))
+    }
+
+    /// Closes the open segment. Number of the last closed one, if there is any.
+    pub fn close(&mut self) -> Option<u64> {
+        if let Some(open) = self.open.take() {
+            self.previous = Some(Previous { number: open.number(), bytes: open.bytes() });
+            self.closed.push((open.number(), open.bytes()));
+        }
+        self.closed.last().map(|(number, _)| *number)
+    }
+
+    /// Deletes the closed segments up to `last`, whose rows are in the tables, except the newest of
+    /// all: it tells how the next one is numbered. One of which some could not be read stays, as
+    /// `<number>.wal.damaged`.
+    ///
+    /// # Errors
+    /// [`IngestError::Wal`]; segments that stay are known to the tables and not seen again.
+    pub(crate) fn forget(&mut self, last: u64, damaged: &[u64]) -> Result<(), IngestError> {
+        let newest = self.next - 1;
+        while let Some((number, _)) = self.closed.first().copied()
+            && number <= last
+            && number < newest
+        {
+            let path = segment::path(&self.folder, number);
+            let gone = match damaged.contains(&number) {
+                true => self.disk.rename(&path, &path.with_extension("wal.damaged")),
+                false => self.disk.remove(&path),
+            };
+            if let Err(error) = gone
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                return Err(wal_error("delete a segment of", &self.folder, error));
+            }
+            self.closed.remove(0);
+        }
+        Ok(())
+    }
+
+    /// The closed segments.
+    pub(crate) fn closed(&self) -> impl Iterator<Item = Place> + '_ {
+        self.closed.iter().map(|(number, bytes)| Place { number: *number, bytes: Some(*bytes) })
+    }
+
+    /// Reads a closed segment.
+    pub(crate) fn read(&self, place: Place) -> Result<Segment, IngestError> {
+        Segment::read(self.disk.as_ref(), &self.folder, place)
+            .map_err(|error| wal_error("read a segment of", &self.folder, error))
+    }
+}
+
+/// What a table calls the segments of a log.
+fn application(name: &str, id: LogId) -> String {
+    format!("loadline-wal/{name}/{id:032x}")
+}
+
+fn draw() -> LogId {
+    let half = || u128::from(RandomState::new().build_hasher().finish());
+    half() << 64 | half()
+}
+
+fn wal_error(action: &'static str, place: &Path, source: std::io::Error) -> IngestError {
+    IngestError::Wal { action, place: place.to_string_lossy().into_owned(), source }
+}
