@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::compute::{max, min};
 use arrow::datatypes::{SchemaRef, TimestampMillisecondType};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta};

@@ -226,15 +226,8 @@ impl Import {
             }
             if let Some(mut waiting) = self.waiting.remove(&table) {
                 waiting.buffer.settle()?;
-                let merging = self.merging(store, table, &findings);
                 self.note_series(table, &waiting)?;
-                let merging = Merging {
-                    store,
-                    table,
-                    settings: &self.settings,
-                    findings: &findings,
-                    part_rows: self.part_rows,
-                };
+                let merging = self.merging(store, table, &findings);
                 let (outcome, version) = merging.settle(&mut waiting).await?;
                 let room = REJECTS_MAX.saturating_sub(self.rejects.len());
                 self.rejects.extend(outcome.stale.iter().take(room).cloned());
@@ -262,17 +255,24 @@ impl Import {
         bases: &BTreeMap<Table, TableSnapshot>,
     ) -> Result<BTreeMap<Table, Kept>, IngestError> {
         let mut kept = BTreeMap::new();
+        let findings = Findings::default();
         for (table, mut waiting) in std::mem::take(&mut self.waiting) {
             waiting.buffer.settle()?;
-            let merged = self.merging(store, table).keep(&mut waiting, bases.get(&table)).await?;
+            let merged =
+                self.merging(store, table, &findings).keep(&mut waiting, bases.get(&table)).await?;
             kept.insert(table, merged);
         }
         Ok(kept)
     }
 
-    fn merging<'a>(&'a self, store: &'a Store, table: Table) -> Merging<'a> {
-        let mark = self.mark.as_ref();
-        Merging { store, table, settings: &self.settings, mark, part_rows: self.part_rows }
+    fn merging<'a>(
+        &'a self,
+        store: &'a Store,
+        table: Table,
+        findings: &'a Findings,
+    ) -> Merging<'a> {
+        let (settings, mark, part_rows) = (&self.settings, self.mark.as_ref(), self.part_rows);
+        Merging { store, table, settings, findings, mark, part_rows }
     }
 
     /// Fills the cluster that the option names where the rows do not tell one.

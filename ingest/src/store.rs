@@ -33,8 +33,8 @@ use url::Url;
 use crate::error::IngestError;
 use crate::schema::Table;
 
-pub(crate) use delta::{Bounds, Mark, Purpose};
 use damage::Damage;
+pub(crate) use delta::{Bounds, Mark, Purpose};
 pub(crate) use parquet_file::{Content, part_of};
 pub(crate) use rewrite::{Committed, Effect, Kept, Rewrite};
 

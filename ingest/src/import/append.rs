@@ -10,11 +10,14 @@ use std::ops::Bound;
 use arrow::array::{Array, AsArray};
 use chrono::NaiveDate;
 
-use super::days::{Days, Tails};
+use super::days::Days;
 use super::outcome::Outcome;
+use super::part::{Merger, instants};
 use super::series::Series;
+use super::silence::Tails;
 use super::waiting::numbers;
 use crate::error::IngestError;
+use crate::schema::Table;
 use crate::store::{Bounds, Content, FileEntry, Rewrite};
 
 /// Longest time before the first new reading in which a stored one still tells how much time that
@@ -42,7 +45,7 @@ impl Days<'_> {
         before: &Tails,
         series: &mut Series,
     ) -> Result<Option<Tails>, IngestError> {
-        let Some(base) = self.base else { return Ok(None) };
+        let Some(base) = self.base.filter(|_| self.table.timed()) else { return Ok(None) };
         if self.files(day).next().is_none() || self.buffer.rows(Some(day)) > self.part_rows {
             return Ok(None);
         }
@@ -77,7 +80,7 @@ impl Days<'_> {
     pub(super) async fn append(
         &self,
         day: NaiveDate,
-        before: Tails,
+        (before, known): (Tails, &Tails),
         series: &Series,
         rewrite: &mut Rewrite<'_>,
         outcome: &mut Outcome,
@@ -87,14 +90,18 @@ impl Days<'_> {
             batches.push(batch);
             Ok(())
         })?;
-        let merged = self.merge(batches, 0, &before, &series.ranks())?;
+        let merger = Merger { table: self.table, aim: self.aim, before: &before };
+        let merged = merger.merge(batches, 0, &series.ranks())?;
         let (keys, numbers) = (series.keys()?, numbers(&merged.rows));
-        outcome.gaps(self.table, &keys, &numbers, &merged.gaps);
-        outcome.aside(&keys, &merged.stale);
+        self.note_gaps(day, (&before, known), &keys, &merged, outcome);
+        outcome.aside(&keys, &merged.stale, &merged.hung);
+        if self.table == Table::Samples {
+            outcome.look(&keys, &merged.rows, &self.findings.distress);
+        }
         outcome.rows_added += merged.added;
         outcome.rows_known += merged.duplicates;
         let mut tails = before;
-        tails.extend(numbers.values().iter().copied().zip(self.instants(&merged.rows)));
+        tails.extend(numbers.values().iter().copied().zip(instants(self.table, &merged.rows)));
         if merged.rows.num_rows() > 0 {
             rewrite.extend();
             let series = Some((keys, numbers));
@@ -112,7 +119,7 @@ impl Days<'_> {
         let mut news = News::default();
         let mut named = true;
         self.buffer.each(Some(day), |batch| {
-            for (number, at) in numbers(&batch).values().iter().zip(self.instants(&batch)) {
+            for (number, at) in numbers(&batch).values().iter().zip(instants(self.table, &batch)) {
                 news.series.insert(*number);
                 let number = *number as usize;
                 if nodes.is_null(number) {

@@ -3,9 +3,11 @@
 use chrono::NaiveDate;
 
 use super::buffer::Buffer;
-use super::days::{Aim, Days, PART_ROWS, Tails, parts_of};
+use super::days::{Aim, Days, PART_ROWS, parts_of};
+use super::findings::Findings;
 use super::outcome::Outcome;
 use super::series::Series;
+use super::silence::Tails;
 use crate::error::IngestError;
 use crate::schema::Table;
 use crate::store::{Committed, Effect, Purpose, Rewrite, Store, TableSnapshot};
@@ -38,10 +40,11 @@ impl Compaction<'_> {
             let mut series = Series::new(table)?;
             let buffer = &Buffer::new(table);
             let (aim, part_rows) = (Aim::Compaction, PART_ROWS);
-            let days = Days { store, table, base: Some(&base), buffer, aim, part_rows };
-            let before = Tails::new();
+            let findings = &Findings::default();
+            let days = Days { store, table, base: Some(&base), buffer, aim, part_rows, findings };
+            let none = (&Tails::new(), &Tails::new());
             let mut outcome = Outcome::default();
-            let done = days.day(date, &before, &mut series, &mut rewrite, &mut outcome).await;
+            let done = days.day(date, none, &mut series, &mut rewrite, &mut outcome).await;
             if let Err(error) = done {
                 rewrite.abandon().await;
                 return Err(error);

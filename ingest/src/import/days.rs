@@ -42,6 +42,15 @@ pub(super) struct Days<'a> {
     pub(super) findings: &'a Findings,
 }
 
+/// Why days are merged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Aim {
+    /// New rows; `interval_s` is the sampling interval in seconds, where it is told.
+    Rows { interval_s: Option<f64> },
+    /// Fewer files, no value changed.
+    Compaction,
+}
+
 impl Days<'_> {
     /// Merges every day with new rows, and puts what has changed into `rewrite`.
     pub(super) async fn settle(
@@ -73,7 +82,12 @@ impl Days<'_> {
             let midnight = day.and_time(NaiveTime::MIN).and_utc().timestamp_millis();
             let mut before = before;
             before.retain(|_, at| *at >= midnight - DAY_MS);
-            let tails = self.day(day, (&before, &known), series, rewrite, outcome).await?;
+            let tails = match self.appends(day, &before, series).await? {
+                Some(before) => {
+                    self.append(day, (before, &known), series, rewrite, outcome).await?
+                }
+                None => self.day(day, (&before, &known), series, rewrite, outcome).await?,
+            };
             known.extend(tails.iter().map(|(series, at)| (*series, *at)));
             let next = stored.range((Bound::Excluded(day), Bound::Unbounded)).next();
             let next = next.filter(|next| !days.contains(next) && self.buffer.rows(Some(day)) > 0);
@@ -108,7 +122,7 @@ impl Days<'_> {
         Ok(())
     }
 
-    async fn day(
+    pub(super) async fn day(
         &self,
         day: NaiveDate,
         (before, known): (&Tails, &Tails),
@@ -118,7 +132,7 @@ impl Days<'_> {
     ) -> Result<Tails, IngestError> {
         let stored: u64 = self.files(day).filter_map(|file| file.rows).sum();
         let rows = usize::try_from(stored).unwrap_or(usize::MAX) + self.buffer.rows(Some(day));
-        let parts = rows.div_ceil(self.part_rows).clamp(1, PARTS_MAX);
+        let parts = parts_of(rows, self.part_rows);
         let mut first = None;
         let mut changed = false;
         for part in 0..parts {
@@ -163,7 +177,7 @@ impl Days<'_> {
 
     /// Counts the gaps of a part of a day; of a day without new rows those that a late day before
     /// it ends with.
-    fn note_gaps(
+    pub(super) fn note_gaps(
         &self,
         day: NaiveDate,
         (before, known): (&Tails, &Tails),
@@ -211,7 +225,7 @@ impl Days<'_> {
             batches.extend(within(series, part, batch)?);
             Ok(())
         })?;
-        let merger = Merger { table: self.table, interval_s: self.interval_s, before };
+        let merger = Merger { table: self.table, aim: self.aim, before };
         Ok(merger.merge(batches, known, &series.ranks())?)
     }
 

@@ -5,6 +5,7 @@ use arrow::compute::{filter_record_batch, take_record_batch};
 use arrow::datatypes::TimestampMillisecondType;
 use arrow::error::ArrowError;
 
+use super::days::Aim;
 use super::silence::Tails;
 use super::stale::{self, Hung};
 use super::waiting::{numbers, periods, union, with_periods};
@@ -27,8 +28,7 @@ pub(super) struct Part {
 #[derive(Debug)]
 pub(super) struct Merger<'a> {
     pub(super) table: Table,
-    /// Sampling interval, where it was given.
-    pub(super) interval_s: Option<f64>,
+    pub(super) aim: Aim,
     /// Last readings of the day before.
     pub(super) before: &'a Tails,
 }
@@ -48,16 +48,21 @@ impl Merger<'_> {
         let duplicates = all.num_rows() - known - added;
         let mut rows = take(all, &order)?;
         let (order, stale, hung) = self.set_aside(&mut rows, order, known)?;
-        let mut changed = order.iter().any(|row| *row as usize >= known);
+        let compaction = self.aim == Aim::Compaction;
+        let mut changed = compaction || order.iter().any(|row| *row as usize >= known);
         let mut gaps = Vec::new();
-        if self.table.timed() {
-            let old = periods(&rows);
+        let old = periods(&rows);
+        if self.table.timed() && !(compaction && old.is_some()) {
             let instants: Vec<i64> = instants(self.table, &rows).collect();
             let series = numbers(&rows);
             let counts = self.table == Table::GpuCounts;
             let stands = if counts { Stands::After } else { Stands::Before };
+            let interval_s = match self.aim {
+                Aim::Rows { interval_s } => interval_s,
+                Aim::Compaction => None,
+            };
             let (new, found) =
-                integrate(series.values(), &instants, self.before, self.interval_s, stands);
+                integrate(series.values(), &instants, self.before, interval_s, stands);
             changed |= old.is_none_or(|old| old.values()[..] != new[..]);
             (rows, gaps) = (with_periods(&rows, new)?, found);
         }
@@ -81,7 +86,7 @@ impl Merger<'_> {
         known: usize,
     ) -> Result<(Vec<u32>, RecordBatch, Vec<Hung>), ArrowError> {
         let none = rows.slice(0, 0);
-        if self.table != Table::Samples {
+        if self.table != Table::Samples || self.aim == Aim::Compaction {
             return Ok((order, none, Vec::new()));
         }
         let runs = stale::runs(numbers(rows).values(), rows)?;
