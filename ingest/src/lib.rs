@@ -8,6 +8,7 @@
 pub mod batch;
 pub mod collect;
 pub mod compact;
+pub mod doctor;
 pub mod error;
 pub mod event;
 pub mod import;

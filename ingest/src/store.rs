@@ -8,6 +8,7 @@
 
 mod damage;
 mod delta;
+mod durable;
 #[cfg(test)]
 pub(crate) mod faulty;
 mod parquet_file;
@@ -35,7 +36,7 @@ use crate::schema::Table;
 
 use damage::Damage;
 pub(crate) use delta::{Bounds, Mark, Purpose};
-pub(crate) use parquet_file::{Content, part_of};
+pub(crate) use parquet_file::{Content, part_of, sum_of};
 pub(crate) use rewrite::{Committed, Effect, Kept, Rewrite};
 
 /// A store of tables. Cheap to clone; holds no open file.
@@ -108,7 +109,13 @@ impl Store {
     /// The folder of a local store.
     #[must_use]
     pub fn folder(&self) -> Option<PathBuf> {
-        self.url.to_file_path().ok()
+        let local = self.url.scheme() == "file";
+        local.then(|| self.url.to_file_path().ok())?
+    }
+
+    /// The folder of a table of a local store.
+    pub(crate) fn table_folder(&self, table: Table) -> Option<PathBuf> {
+        Some(self.folder()?.join(table.name()))
     }
 
     /// Tables that have been written, in the order of [`Table::ALL`].
@@ -229,13 +236,17 @@ impl Store {
             .map_err(|error| self.failed("read", snapshot.table, error))
     }
 
+    /// Objects below the folder of a table.
+    pub(crate) fn objects(&self, table: Table) -> PrefixStore<Arc<dyn ObjectStore>> {
+        PrefixStore::new(Arc::clone(&self.bucket), self.path.clone().join(table.name()))
+    }
+
     fn log(&self, table: Table) -> Result<LogStoreRef, IngestError> {
         let root = self
             .url
             .join(&format!("{}/", table.name()))
             .map_err(|error| self.failed("find", table, error.into()))?;
-        let objects =
-            PrefixStore::new(Arc::clone(&self.bucket), self.path.clone().join(table.name()));
+        let objects = self.objects(table);
         let bucket = Arc::clone(&self.bucket);
         Ok(default_logstore(Arc::new(objects), bucket, &root, &StorageConfig::default()))
     }

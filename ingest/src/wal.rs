@@ -15,6 +15,7 @@
 //! A log is one folder, written by one process: `<store>/_wal/<name>` beside the tables of a local
 //! store. Files: `lock`, and segments `0000000000000001.wal` and on ([`segment`] has their form).
 
+mod ailing;
 mod disk;
 #[cfg(test)]
 mod disk_faults;
@@ -34,6 +35,7 @@ use arrow::array::RecordBatch;
 
 use crate::error::IngestError;
 use crate::schema::Table;
+pub(crate) use ailing::ailing;
 pub use disk::{Disk, LocalDisk, LogFile};
 pub use flush::{FlushSettings, Flushed, flush};
 pub use overlay::{Overlay, overlay};

@@ -46,7 +46,8 @@ impl Days<'_> {
         series: &mut Series,
     ) -> Result<Option<Tails>, IngestError> {
         let Some(base) = self.base.filter(|_| self.table.timed()) else { return Ok(None) };
-        if self.files(day).next().is_none() || self.buffer.rows(Some(day)) > self.part_rows {
+        let rows = self.buffer.rows(Some(day));
+        if self.files(day).next().is_none() || rows == 0 || rows > self.part_rows {
             return Ok(None);
         }
         let Some(news) = self.news(day, series)? else { return Ok(None) };

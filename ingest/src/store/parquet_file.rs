@@ -64,6 +64,14 @@ pub(crate) fn part_of(path: &str) -> Option<(usize, usize)> {
     Some((part, words.next()?.parse().ok()?))
 }
 
+/// The CRC-32 of a file's bytes that its name tells.
+pub(crate) fn sum_of(path: &str) -> Option<u32> {
+    let name = path.rsplit('/').next()?.strip_suffix(".parquet")?;
+    let mut words = name.rsplit('-');
+    let sum = words.next().filter(|sum| sum.len() == 8)?;
+    (words.next()?.len() == 16).then(|| u32::from_str_radix(sum, 16).ok())?
+}
+
 /// Encodes and describes one file. Its name is drawn, since two imports must never share a file:
 /// the one that fails deletes its own.
 pub(super) fn encode(table: Table, content: &Content) -> Result<(Add, Vec<u8>), Cause> {
@@ -88,7 +96,7 @@ pub(super) fn encode(table: Table, content: &Content) -> Result<(Add, Vec<u8>), 
     }
     writer.close()?;
     let add = Add {
-        path: path(content),
+        path: path(content, crc32fast::hash(&bytes)),
         partition_values: content
             .date
             .map(|date| (DATE.to_owned(), Some(date.to_string())))
@@ -103,10 +111,10 @@ pub(super) fn encode(table: Table, content: &Content) -> Result<(Add, Vec<u8>), 
     Ok((add, bytes))
 }
 
-fn path(content: &Content) -> String {
+fn path(content: &Content, sum: u32) -> String {
     let draw = || RandomState::new().build_hasher().finish();
     let (part, parts) = content.part;
-    let name = format!("part-{part}-of-{parts}-{:016x}{:016x}.parquet", draw(), draw());
+    let name = format!("part-{part}-of-{parts}-{:016x}-{sum:08x}.parquet", draw());
     match content.date {
         Some(date) => format!("{DATE}={date}/{name}"),
         None => name,

@@ -10,7 +10,7 @@ use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use tokio::task::JoinSet;
 
 use super::parquet_file::{self, Content};
-use super::{Cause, Purpose, Store, TableSnapshot, delta};
+use super::{Cause, Purpose, Store, TableSnapshot, delta, durable};
 use crate::error::IngestError;
 use crate::schema::Table;
 
@@ -105,6 +105,14 @@ impl<'a> Rewrite<'a> {
         self.removes.extend(gone.map(|(_, remove)| remove.clone()));
     }
 
+    /// Takes one file out of the next version.
+    pub(crate) fn drop_file(&mut self, path: &str) {
+        self.partitions += 1;
+        let Some(base) = self.base else { return };
+        let gone = base.files.iter().zip(&base.removes).filter(|(file, _)| file.path == path);
+        self.removes.extend(gone.map(|(_, remove)| remove.clone()));
+    }
+
     /// Adds to a partition, whose files stay.
     pub(crate) fn extend(&mut self) {
         self.partitions += 1;
@@ -173,12 +181,31 @@ impl<'a> Rewrite<'a> {
             self.adds.iter_mut().for_each(|add| add.data_change = false);
             self.removes.iter_mut().for_each(|remove| remove.data_change = false);
         }
-        let log = self.store.log(self.table)?;
+        let written: Vec<String> = self.paths().iter().map(ToString::to_string).collect();
+        if let Err(cause) = self.persist(&written) {
+            let error = self.store.failed("write", self.table, cause.into());
+            self.abandon().await;
+            return Err(error);
+        }
+        let (store, table) = (self.store, self.table);
+        let log = store.log(table)?;
         let base = self.base.map(|base| &base.delta);
-        let committed = delta::commit(self.table, log, base, self.actions(), &purpose).await;
-        match committed {
-            Ok(version) => Ok(Committed::Version(version)),
-            Err(cause) => self.after_failure(cause, &purpose).await,
+        let committed = match delta::commit(table, log, base, self.actions(), &purpose).await {
+            Ok(version) => Committed::Version(version),
+            Err(cause) => self.after_failure(cause, &purpose).await?,
+        };
+        if let (Committed::Version(version), Some(folder)) = (&committed, store.table_folder(table))
+        {
+            let synced = durable::sync(&folder, &[durable::commit(*version)]);
+            synced.map_err(|cause| store.failed("commit to", table, cause.into()))?;
+        }
+        Ok(committed)
+    }
+
+    fn persist(&self, files: &[String]) -> std::io::Result<()> {
+        match self.store.table_folder(self.table) {
+            Some(folder) => durable::sync(&folder, files),
+            None => Ok(()),
         }
     }
 
