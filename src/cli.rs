@@ -6,11 +6,13 @@ use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand};
 
 mod ask;
+mod keep;
 mod outlook;
 
 pub use ask::{
     BaselineArgs, ExportArgs, ExportFormat, HealthArgs, OutputFormat, QueryArgs, SqlArgs, TableArgs,
 };
+pub use keep::{CompactArgs, DoctorArgs};
 pub use outlook::{ForecastArgs, PlanArgs, ReportArgs, ScaleArgs, SplitBy};
 
 /// Time-series analytics and forecasting for fleets of GPUs.
@@ -73,6 +75,10 @@ pub enum Command {
     Scale(ScaleArgs),
     /// One page that answers: how much is used, by whom, is it healthy, what to do.
     Report(ReportArgs),
+    /// Make many small files few, and delete those that no version of a table needs.
+    Compact(CompactArgs),
+    /// Is the store what its logs say? Find damage, and mend it.
+    Doctor(DoctorArgs),
 }
 
 /// Options of `demo`.

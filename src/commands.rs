@@ -5,6 +5,7 @@ mod demo;
 mod export;
 mod import;
 mod judge;
+mod keep;
 mod outlook;
 mod print;
 mod report;
@@ -57,6 +58,8 @@ async fn carry_out(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Plan(args) => outlook::plan::run(context, &args).await,
         Command::Scale(args) => outlook::scale::run(context, &args).await,
         Command::Report(args) => report::run(context, &args).await,
+        Command::Compact(args) => keep::compact(context, &args).await,
+        Command::Doctor(args) => keep::doctor(context, &args).await,
     }
 }
 

@@ -14,6 +14,7 @@ mod distress;
 mod findings;
 mod inventory;
 mod merging;
+mod names;
 mod outcome;
 mod part;
 mod rejects;
@@ -30,11 +31,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, Scalar, StringArray};
 use arrow::compute::{cast, is_null, kernels::zip::zip};
 use arrow::datatypes::{DataType, TimestampMillisecondType};
-use chrono::{DateTime, Utc};
 
 use crate::batch::{Notice, Output, Reject};
 use crate::error::IngestError;
-use crate::schema::{Table, instant};
+use crate::schema::Table;
 use crate::store::{Kept, Mark, Store, TableSnapshot};
 use buffer::Buffer;
 use clock::Clock;
@@ -310,54 +310,6 @@ impl Import {
             self.summary.notice_texts.push(text);
         }
     }
-
-    fn note_names(&mut self, rows: &RecordBatch) -> Result<(), IngestError> {
-        for (column, names) in
-            [("node", &mut self.nodes), ("gpu_uuid", &mut self.gpus), ("job_id", &mut self.jobs)]
-        {
-            let Some(values) = rows.column_by_name(column) else { continue };
-            let values = match values.as_any_dictionary_opt() {
-                Some(dictionary) => Arc::clone(dictionary.values()),
-                None => cast(values, &DataType::Utf8)?,
-            };
-            for name in values.as_string::<i32>().iter().flatten() {
-                if !names.contains(name) {
-                    names.insert(name.to_owned());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Names and clocks of the series that came.
-    fn note_series(&mut self, table: Table, waiting: &Waiting) -> Result<(), IngestError> {
-        let Some(series) = &waiting.series else { return Ok(()) };
-        self.nodes.extend(series.names("node")?);
-        self.gpus.extend(series.names("gpu_uuid")?);
-        if let Some((number, text)) = waiting.clock.told() {
-            self.told(format!("{table} {}: {text}", series.label(number)?));
-        }
-        Ok(())
-    }
-
-    fn note_span(&mut self, table: Table, rows: &RecordBatch) -> Result<(), IngestError> {
-        let columns = ["submitted_at", "started_at", "ended_at"];
-        for column in table.partitioned_by().iter().chain(&columns) {
-            if let Some(values) = rows.column_by_name(column) {
-                let values = cast(values, &instant())?;
-                let values = values.as_primitive::<TimestampMillisecondType>();
-                self.summary.note_span(extent(values));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn extent(
-    values: &arrow::array::TimestampMillisecondArray,
-) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
-    let (low, high) = (arrow::compute::min(values)?, arrow::compute::max(values)?);
-    Some((DateTime::from_timestamp_millis(low)?, DateTime::from_timestamp_millis(high)?))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ mod rules;
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMillisecondArray};
 use arrow::datatypes::Float64Type;
 
+use chrono::DateTime;
+
 use super::*;
 use crate::merge::merge;
 use crate::store::{Committed, Content, Effect, Purpose, Rewrite};
