@@ -54,12 +54,12 @@ impl Collector for Scripted {
     }
 }
 
-fn scripted(
-    sources: &[(&'static str, u32, fn(u32) -> bool)],
-    stop: &Stop,
-) -> Vec<Box<dyn Collector>> {
+/// Name, rounds, and which of them fail.
+type Source = (&'static str, u32, fn(u32) -> bool);
+
+fn scripted(sources: &[Source], stop: &Stop) -> Vec<Box<dyn Collector>> {
     let left = Arc::new(AtomicU32::new(u32::try_from(sources.len()).unwrap()));
-    let source = |(name, rounds, failing): &(&'static str, u32, fn(u32) -> bool)| {
+    let source = |(name, rounds, failing): &Source| {
         let (left, stop) = (Arc::clone(&left), stop.clone());
         let (name, rounds, failing) = (*name, *rounds, *failing);
         Box::new(Scripted { name, rounds, failing, round: 0, left, stop }) as Box<dyn Collector>
