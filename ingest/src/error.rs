@@ -81,6 +81,27 @@ pub enum IngestError {
         #[source]
         source: io::Error,
     },
+    /// The NVIDIA driver cannot be used.
+    #[error("cannot read GPUs through `{library}`: {reason}")]
+    Driver {
+        /// Library, as it was looked for.
+        library: String,
+        /// What the driver said.
+        reason: String,
+        /// Why it could not be loaded, where that is the reason.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// A part of what is collected did not answer.
+    #[error("could not read {what}: {reason}; {well} others were read")]
+    Unread {
+        /// What did not answer, with its place and node.
+        what: String,
+        /// What was said, or for how long nothing was.
+        reason: String,
+        /// Number of its like that did answer.
+        well: usize,
+    },
     /// Arrow refused a batch: a bug on our side or a damaged file.
     #[error("could not convert a batch of rows")]
     Arrow(#[from] arrow::error::ArrowError),
@@ -95,6 +116,17 @@ impl IngestError {
             Self::Damaged { hint, .. } => Some(hint.clone()),
             Self::NoMatch { .. } => {
                 Some("check the path; quote a glob so that the shell leaves it alone".into())
+            }
+            Self::Driver { source: Some(_), .. } => Some(
+                "install the NVIDIA driver on this node, or give the path of its library \
+                 `libnvidia-ml.so.1`"
+                    .into(),
+            ),
+            Self::Driver { .. } => {
+                Some("run `nvidia-smi` on this node: it says what the driver lacks".into())
+            }
+            Self::Unread { .. } => {
+                Some("see `nvidia-smi` and the kernel log of the node for its Xid".into())
             }
             Self::Wal { source, .. } => match source.kind() {
                 io::ErrorKind::WouldBlock => {

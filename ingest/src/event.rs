@@ -28,11 +28,13 @@ pub enum EventKind {
     Stale,
     /// The clock of the readings went back.
     ClockJump,
+    /// Memory of a GPU is held by no living process.
+    MemoryHeld,
 }
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Lost,
         Self::RequiresReset,
         Self::Recovered,
@@ -43,6 +45,7 @@ impl EventKind {
         Self::DriverChanged,
         Self::Stale,
         Self::ClockJump,
+        Self::MemoryHeld,
     ];
 
     /// The name in the table.
@@ -59,6 +62,7 @@ impl EventKind {
             Self::DriverChanged => "driver-changed",
             Self::Stale => "stale",
             Self::ClockJump => "clock-jump",
+            Self::MemoryHeld => "memory-held",
         }
     }
 

@@ -8,6 +8,7 @@ pub mod input;
 pub mod instant;
 pub mod mapped;
 pub mod nvidia_smi;
+pub mod nvml;
 pub mod sacct;
 pub(crate) mod sample;
 pub(crate) mod trouble;

@@ -226,12 +226,22 @@ impl Samples {
 
     /// Hands over what is left, and the inventory of the devices seen.
     pub(crate) fn finish(mut self, out: &mut dyn Output) -> Result<(), IngestError> {
+        self.round(true, out)
+    }
+
+    /// Hands over what has come so far, with the inventory or without; what is known of devices
+    /// and their troubles stays.
+    pub(crate) fn round(
+        &mut self,
+        inventory: bool,
+        out: &mut dyn Output,
+    ) -> Result<(), IngestError> {
         self.flush(out)?;
         let events = self.troubles.take();
         if !events.is_empty() {
             out.rows(Table::Events, event::batch(&events)?)?;
         }
-        if self.seen.is_empty() {
+        if self.seen.is_empty() || !inventory {
             return Ok(());
         }
         let text = |value: &dyn Fn(&Device) -> Option<&str>| -> ArrayRef {
