@@ -7,6 +7,7 @@ pub mod dcgm;
 pub mod input;
 pub mod instant;
 pub mod mapped;
+pub mod node;
 pub mod nvidia_smi;
 pub mod nvml;
 pub mod sacct;
