@@ -1,5 +1,5 @@
 -- GPUs installed, down, held and free by pool and local day or hour, and how that is known.
--- parameters: $from timestamp, $until timestamp, $step text = 'day' of bin
+-- parameters: $from timestamp, $until timestamp, $step text = 'day' of hour|day|week|month
 -- columns:    bin_started_at timestamp, cluster text, partition text,
 --             gpus_installed float64 [GPU], gpus_down float64 [GPU],
 --             gpus_available float64 [GPU], gpus_held float64 [GPU], gpus_free float64 [GPU],

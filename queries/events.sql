@@ -2,7 +2,7 @@
 -- parameters: $from timestamp, $until timestamp
 -- columns:    event_at timestamp, kind text, cluster text, node text, gpu int16, gpu_uuid text,
 --             mig int16, detail text, recovered_at timestamp, hours float64 [h]
--- one row per event in [$from, $until); ordered by time, cluster, node, GPU, kind, detail. kind:
+-- one row per event in [$from, $until], its end included; ordered by time, cluster, node, GPU, kind, detail. kind:
 -- lost, requires-reset, recovered (the first good reading after either), driver-failed (a whole
 -- node), uuid-changed (another board in the place), index-moved, node-moved, driver-changed, stale
 -- (the same reading again and again), clock-jump, memory-held (by no living process). recovered_at
@@ -23,7 +23,7 @@ told AS (
             AND (f.gpu_uuid IS NOT NULL OR f.gpu IS NOT NULL) THEN f.next_recovered_at END
             AS recovered_at
     FROM followed f
-    WHERE f.event_at >= $from AND f.event_at < $until
+    WHERE f.event_at >= $from AND f.event_at <= $until
 )
 SELECT
     t.event_at, t.kind, t.cluster, t.node, t.gpu, t.gpu_uuid, t.mig, t.detail, t.recovered_at,

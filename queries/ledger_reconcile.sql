@@ -8,7 +8,7 @@
 --             jobs int64, jobs_without_samples int64, source text
 -- one row per local day and cluster, clipped exactly to [$from, $until); ordered by day, cluster.
 -- installed = held + free + down - excess; excess is what jobs held beyond what is installed and
--- up, 0 where the inventory is right. observed is the time read, of which observed_held is of
+-- up in an hour and pool, 0 where the inventory is right. observed is the time read, of which observed_held is of
 -- jobs in the ledger and observed_nobody of none (ledger_unmatched lists them); coverage_ratio is
 -- observed / installed. source tells how installed is known.
 WITH installed_hour AS (
@@ -27,6 +27,17 @@ installed AS (
     FROM installed_hour i
     WHERE i.until_at > i.from_at
     GROUP BY i.cluster_key, local_day(i.hour_started_at)
+),
+beyond AS (
+    SELECT coalesce(p.cluster, '') AS cluster_key, local_day(p.hour_started_at) AS day_started_at,
+        sum(coalesce(p.gpus_excess, p.gpus_held)
+            * (CAST(least(p.hour_started_at + INTERVAL '1 hour', $until, as_of()) AS BIGINT)
+                - CAST(greatest(p.hour_started_at, $from, span_started_at()) AS BIGINT)))
+            / 3600000.0 AS excess
+    FROM pool_hourly p
+    WHERE p.hour_started_at < least($until, as_of())
+        AND p.hour_started_at + INTERVAL '1 hour' > greatest($from, span_started_at())
+    GROUP BY coalesce(p.cluster, ''), local_day(p.hour_started_at)
 ),
 held_bin AS (
     SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id, t.attempt, t.gpus,
@@ -73,18 +84,25 @@ job_day AS (
 ),
 part AS (
     SELECT i.cluster_key, i.day_started_at, i.source, i.installed, i.down,
-        CAST(NULL AS DOUBLE) AS held, CAST(NULL AS DOUBLE) AS observed,
+        CAST(NULL AS DOUBLE) AS excess, CAST(NULL AS DOUBLE) AS held, CAST(NULL AS DOUBLE) AS observed,
         CAST(NULL AS DOUBLE) AS read, CAST(NULL AS VARCHAR) AS job_id
     FROM installed i
     UNION ALL
+    SELECT b.cluster_key, b.day_started_at, CAST(NULL AS VARCHAR) AS source,
+        CAST(NULL AS DOUBLE) AS installed, CAST(NULL AS DOUBLE) AS down, b.excess,
+        CAST(NULL AS DOUBLE) AS held, CAST(NULL AS DOUBLE) AS observed,
+        CAST(NULL AS DOUBLE) AS read, CAST(NULL AS VARCHAR) AS job_id
+    FROM beyond b
+    UNION ALL
     SELECT j.cluster_key, j.day_started_at, CAST(NULL AS VARCHAR) AS source,
-        CAST(NULL AS DOUBLE) AS installed, CAST(NULL AS DOUBLE) AS down, j.held,
+        CAST(NULL AS DOUBLE) AS installed, CAST(NULL AS DOUBLE) AS down,
+        CAST(NULL AS DOUBLE) AS excess, j.held,
         CAST(NULL AS DOUBLE) AS observed, j.read, j.job_id
     FROM job_day j
     UNION ALL
     SELECT d.cluster_key, d.day_started_at, CAST(NULL AS VARCHAR) AS source,
         CAST(NULL AS DOUBLE) AS installed, CAST(NULL AS DOUBLE) AS down,
-        CAST(NULL AS DOUBLE) AS held, d.observed, CAST(NULL AS DOUBLE) AS read,
+        CAST(NULL AS DOUBLE) AS excess, CAST(NULL AS DOUBLE) AS held, d.observed, CAST(NULL AS DOUBLE) AS read,
         CAST(NULL AS VARCHAR) AS job_id
     FROM device d
 ),
@@ -92,6 +110,8 @@ day AS (
     SELECT p.day_started_at, p.cluster_key, max(p.source) AS source,
         sum(p.installed) AS installed,
         sum(p.down) AS down, coalesce(sum(p.held), 0) AS held,
+        greatest(coalesce(sum(p.excess), 0),
+            coalesce(sum(p.held), 0) + sum(p.down) - sum(p.installed)) AS excess,
         coalesce(sum(p.observed), 0) AS observed, coalesce(sum(p.read), 0) AS read,
         count(p.job_id) FILTER (WHERE p.held IS NOT NULL) AS jobs,
         count(p.job_id) FILTER (WHERE p.held IS NOT NULL AND p.read IS NULL) AS jobs_unread
@@ -100,11 +120,10 @@ day AS (
 )
 SELECT d.day_started_at, nullif(d.cluster_key, '') AS cluster, d.installed AS gpu_hours_installed,
     d.held AS gpu_hours_held,
-    CASE WHEN d.installed IS NOT NULL THEN greatest(d.installed - d.down - d.held, 0) END
-        AS gpu_hours_free,
+    CASE WHEN d.installed IS NOT NULL THEN 
+        greatest(d.installed + d.excess - d.down - d.held, 0) END AS gpu_hours_free,
     d.down AS gpu_hours_down,
-    CASE WHEN d.installed IS NOT NULL THEN greatest(d.held + d.down - d.installed, 0) END
-        AS gpu_hours_excess,
+    CASE WHEN d.installed IS NOT NULL THEN greatest(d.excess, 0) END AS gpu_hours_excess,
     d.observed AS gpu_hours_observed, d.read AS gpu_hours_observed_held,
     greatest(d.observed - d.read, 0) AS gpu_hours_observed_nobody,
     CASE WHEN d.installed > 0 THEN

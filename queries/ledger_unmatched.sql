@@ -37,7 +37,9 @@ timed AS (
 summed AS (
     SELECT t.cluster_key, t.job_id, max(t.team) AS team, max(t."user") AS "user",
         min(t.node) AS node, min(t.gpu_key) AS gpu_uuid, min(t.from_at) AS first_at,
-        max(t.until_at) AS last_at, sum(t.gpu_hours) AS gpu_hours,
+        max(t.until_at) AS last_at,
+        sum(t.gpu_hours) FILTER (WHERE t.found = 'held') AS gpu_hours_held,
+        sum(t.gpu_hours) FILTER (WHERE t.found <> 'held') AS gpu_hours_read,
         sum(t.gpu_hours * t.util_ratio) AS gpu_hours_busy,
         count(*) FILTER (WHERE t.found = 'held') AS held,
         count(*) FILTER (WHERE t.found = 'read') AS read,
@@ -54,7 +56,8 @@ told AS (
 )
 SELECT t.kind, nullif(t.cluster_key, '') AS cluster, t.job_id, t.team, t."user", t.node,
     t.gpu_uuid,
-    t.first_at, t.last_at, t.gpu_hours, t.gpu_hours_busy
+    t.first_at, t.last_at, coalesce(t.gpu_hours_read, t.gpu_hours_held) AS gpu_hours,
+    t.gpu_hours_busy
 FROM told t
 WHERE t.kind IS NOT NULL
-ORDER BY t.kind, t.gpu_hours DESC, t.cluster_key, t.job_id, t.node, t.gpu_uuid
+ORDER BY t.kind, gpu_hours DESC, t.cluster_key, t.job_id, t.node, t.gpu_uuid

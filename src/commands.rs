@@ -85,6 +85,13 @@ impl Context {
         let config = self.config()?;
         let now = self.now.as_deref().map(|text| instant("--now", text, &config)).transpose()?;
         let session = self.session_at(now).await?;
+        if let (Some(text), Some(begins_at)) = (&self.now, session.begins_at())
+            && begins_at > session.as_of()
+        {
+            let begins_at = config.calendar.told(begins_at);
+            return Err(Failure::usage(format!("nothing in the store is as old as --now {text}"))
+                .detail(format!("it begins at {begins_at}")));
+        }
         for outlier in session.outliers() {
             print::aside(&told(outlier, &session));
         }
@@ -94,7 +101,7 @@ impl Context {
     /// The same, with `now` for the instant that counts as now.
     async fn session_at(&self, now: Option<DateTime<Utc>>) -> Result<Session, Failure> {
         let (store, config) = (self.store()?, self.config()?);
-        if store.tables().await?.is_empty() {
+        if store.tables().await?.is_empty() && !loadline_ingest::wal::waits(&store)? {
             return Err(Failure::new(format!("the store at `{}` holds nothing yet", self.store))
                 .hint(
                     "`loadline import` fills it, --store names another, `loadline demo` makes one",

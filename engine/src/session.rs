@@ -25,6 +25,7 @@ pub struct Session {
     context: SessionContext,
     as_of: DateTime<Utc>,
     started: Arc<AtomicI64>,
+    begins_at: Option<DateTime<Utc>>,
     outliers: Arc<[Outlier]>,
     ledger: Ledger,
     calendar: Calendar,
@@ -90,6 +91,7 @@ impl Session {
         let last = found.as_ref().map(|span| span.last);
         let as_of = as_of.or(last).unwrap_or(DateTime::UNIX_EPOCH);
         let first = found.as_ref().map_or(as_of, |span| span.first).min(as_of);
+        let begins_at = found.as_ref().map(|span| span.first);
         // What lies after a now that was given is the future, not an error.
         let outliers = found.into_iter().flat_map(|span| span.outliers);
         let outliers: Arc<[Outlier]> = outliers.filter(|one| one.early || !given).collect();
@@ -101,7 +103,14 @@ impl Session {
         function::register(&context, config, instants, ledger.clone());
         view::register(&context).await?;
         let (calendar, writable) = (config.calendar.clone(), stored.is_none());
-        Ok(Self { context, as_of, started, outliers, ledger, calendar, writable })
+        Ok(Self { context, as_of, started, begins_at, outliers, ledger, calendar, writable })
+    }
+
+    /// Earliest instant in the store at its opening, also where now was given as an earlier one;
+    /// `None` where nothing in it tells a time.
+    #[must_use]
+    pub fn begins_at(&self) -> Option<DateTime<Utc>> {
+        self.begins_at
     }
 
     /// What counts as now.

@@ -38,7 +38,7 @@ use crate::schema::Table;
 pub(crate) use ailing::ailing;
 pub use disk::{Disk, LocalDisk, LogFile};
 pub use flush::{FlushSettings, Flushed, flush};
-pub use overlay::{Overlay, overlay};
+pub use overlay::{Overlay, overlay, waits};
 use segment::{LogId, Place, Places, Previous, Segment, Writer};
 
 /// Folder of the logs in a local store.

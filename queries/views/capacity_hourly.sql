@@ -61,8 +61,30 @@ configured AS (
     JOIN hours h ON coalesce(s.from_at < h.hour_ended_at, true)
         AND coalesce(s.until_at >= h.hour_ended_at, true)
 ),
+moment AS (
+    SELECT coalesce(h.cluster, '') AS cluster_key, h."partition" AS pool, h.started_at AS at,
+        h.gpus AS step, 1 AS starts
+    FROM holdings h
+    UNION ALL
+    SELECT coalesce(h.cluster, '') AS cluster_key, h."partition" AS pool, h.ended_at AS at,
+        -h.gpus AS step, 0 AS starts
+    FROM holdings h
+),
+concurrent AS (
+    SELECT m.cluster_key, m.pool, sum(m.step) OVER (
+        PARTITION BY m.cluster_key, m.pool ORDER BY m.at, m.starts ROWS UNBOUNDED PRECEDING
+    ) AS gpus
+    FROM moment m
+    UNION ALL
+    SELECT coalesce(c.cluster, '') AS cluster_key, c."partition" AS pool, sum(c.gpus_held) AS gpus
+    FROM counts c
+    GROUP BY coalesce(c.cluster, ''), c."partition", c.counted_at
+),
 peak AS (
-    SELECT p.cluster_key, p.pool, max(p.gpus) AS gpus FROM held p GROUP BY p.cluster_key, p.pool
+    SELECT p.cluster_key, p.pool, round(max(p.gpus), 6) AS gpus
+    FROM concurrent p
+    WHERE p.gpus > 0
+    GROUP BY p.cluster_key, p.pool
 ),
 ranked AS (
     SELECT c.cluster_key, c.pool, c.hour_started_at, c.gpus, 0.0 AS down, 'config' AS source,

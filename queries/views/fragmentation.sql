@@ -7,7 +7,8 @@
 -- config, inventory, counts or peak-held. GPUs of the inventory that are down are down in what the
 -- settings install, too. Without an inventory of the pool's nodes, or where jobs hold GPUs and
 -- nobody tells on which node, the blocks and nodes_with_free are NULL: which node is free is not
--- known. Jobs whose pool is not among these count in pool `default` if there is one.
+-- known. Jobs whose pool is not among these count in pool `default` if there is one; where there is
+-- none, the pool has a row of what is held and waited for, and nothing installed.
 WITH latest AS (
     SELECT c.*, max(c.hour_started_at) OVER (PARTITION BY c.cluster, c."partition") AS last_at,
         max(c.hour_started_at) OVER () AS now_at
@@ -123,7 +124,7 @@ standing AS (
         CASE WHEN s.tried = 2 THEN greatest(s.gpus_free - s.unplaced, 0)
             ELSE greatest(s.gpus_installed - s.gpus_down - s.held, 0) END AS free_now
     FROM summed s
-    WHERE s.tried IS NOT NULL
+    WHERE s.tried IS NOT NULL OR s.held + s.waiting > 0
 )
 SELECT c.cluster, c."partition", c.gpus_installed, c.gpus_down, c.held_now AS gpus_held,
     c.free_now AS gpus_free,

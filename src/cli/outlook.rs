@@ -15,6 +15,13 @@ fn quantile(text: &str) -> Result<f64, String> {
     }
 }
 
+fn ratio(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+        _ => Err("must be a number from 0 to 1".to_owned()),
+    }
+}
+
 /// What a forecast is split by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum SplitBy {
@@ -78,16 +85,16 @@ pub struct PlanArgs {
     #[arg(long, default_value_t = 0.9, value_parser = quantile)]
     pub quantile: f64,
     /// Days from ordering GPUs to their being allocatable.
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, allow_negative_numbers = true)]
     pub lead_time_days: u32,
     /// Weeks ahead; never further than the history is long.
     #[arg(long, default_value_t = 26)]
     pub weeks: usize,
     /// What if: GPUs added now, to the fleet or to the pool of --pool.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     pub add_gpus: f64,
     /// What if: the load grows by this share a year on top of the trend seen.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     pub growth: f64,
     /// What if: GPUs that jobs held while idle in the last four weeks are given back.
     #[arg(long)]
@@ -96,10 +103,10 @@ pub struct PlanArgs {
     #[arg(long)]
     pub pool: Option<String>,
     /// Weeks in a row that the expansion rule asks for.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=520))]
     pub expansion_weeks: u32,
     /// Share of capacity that the expansion rule asks for, 0 to 1.
-    #[arg(long, default_value_t = 0.7)]
+    #[arg(long, default_value_t = 0.7, value_parser = ratio)]
     pub expansion_ratio: f64,
     /// Print JSON.
     #[arg(long)]
@@ -119,13 +126,13 @@ pub struct ScaleArgs {
     #[arg(long, default_value_t = 0.9, value_parser = quantile)]
     pub quantile: f64,
     /// Share kept free on top of it.
-    #[arg(long, default_value_t = 0.1)]
+    #[arg(long, default_value_t = 0.1, allow_negative_numbers = true)]
     pub headroom: f64,
     /// Never fewer GPUs than this.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     pub min: u32,
     /// Never more GPUs than this; by default those that are available.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub max: Option<u32>,
     /// Time from switching a GPU on to its serving, in whole hours.
     #[arg(long, default_value = "1h", value_parser = crate::elapsed::parse)]
@@ -160,7 +167,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "INSTANT")]
     pub to: Option<String>,
     /// Days from ordering GPUs to their being allocatable.
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, allow_negative_numbers = true)]
     pub lead_time_days: u32,
     /// Language.
     #[arg(long, value_enum, default_value_t)]

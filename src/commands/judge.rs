@@ -67,6 +67,19 @@ fn none_found(known: &[Row]) -> Failure {
     ))
 }
 
+/// What a job can be judged as; the design's words.
+const VERDICTS: [&str; 9] = [
+    "healthy",
+    "under-used",
+    "idle-held",
+    "memory-only",
+    "starved-of-data",
+    "unbalanced",
+    "hot",
+    "failing-hardware",
+    "not-enough-data",
+];
+
 pub(super) async fn health(context: &Context, args: &HealthArgs) -> Result<(), Failure> {
     let (session, config) = (context.session().await?, context.config()?);
     let (from, until) = period(&session, &config, args.from.as_deref(), args.to.as_deref())?;
@@ -78,6 +91,10 @@ pub(super) async fn health(context: &Context, args: &HealthArgs) -> Result<(), F
         asked.push(format!("h.job_id = {}", quoted(job)));
     }
     if let Some(verdict) = &args.verdict {
+        if !VERDICTS.contains(&verdict.as_str()) {
+            return Err(Failure::usage(format!("there is no verdict `{verdict}`"))
+                .detail(format!("verdicts are {}", VERDICTS.join(", "))));
+        }
         asked.push(format!("h.verdict = {}", quoted(verdict)));
     }
     let asked = asked.join(" AND ");

@@ -104,7 +104,10 @@ pub(super) fn table(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Strin
     let empty = [RecordBatch::new_empty(schema.clone())];
     let shown = if batches.is_empty() { &empty[..] } else { batches };
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    let table = pretty_format_batches_with_options(shown, &options)?;
+    let table = pretty_format_batches_with_options(shown, &options)?.to_string();
+    // Names come from users; what would steer a terminal is shown as a mark.
+    let control = |c: char| c.is_control() && c != '\n';
+    let table = table.replace(control, "\u{fffd}");
     Ok(format!("{table}\n{rows} row{}", if rows == 1 { "" } else { "s" }))
 }
 

@@ -116,7 +116,7 @@ const EN: Words = Words {
     finding: "finding",
     demand: "demand, GPUs",
     forecast_p50: "forecast, median",
-    forecast_band: "80 % of outcomes",
+    forecast_band: "80 % interval",
     capacity: "capacity",
     money: "Money and energy",
     what: "what",

@@ -94,6 +94,26 @@ async fn merged(waiting: Vec<Waiting>, store: &Store) -> Result<Vec<Overlay>, In
     Ok(tables)
 }
 
+/// Whether any log beside the tables of a local store has a segment.
+///
+/// # Errors
+/// [`IngestError::Wal`] when a folder cannot be read.
+pub fn waits(store: &Store) -> Result<bool, IngestError> {
+    let Some(folder) = store.folder() else { return Ok(false) };
+    let logs = folder.join(WAL_FOLDER);
+    let failed = |source| wal_error("list", &logs, source);
+    let names = match LocalDisk.list(&logs) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        names => names.map_err(failed)?,
+    };
+    for name in names.iter().filter(|name| logs.join(name).is_dir()) {
+        if !Places::find(&LocalDisk, &logs.join(name)).map_err(failed)?.places.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Rows of all logs in a folder of logs.
 fn waiting(disk: &dyn Disk, folder: &Path) -> Result<Vec<Waiting>, IngestError> {
     let failed = |source| wal_error("read", folder, source);
