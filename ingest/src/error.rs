@@ -102,6 +102,16 @@ pub enum IngestError {
         /// Number of its like that did answer.
         well: usize,
     },
+    /// A source that is asked again and again did not answer as it should, or a part of it.
+    #[error("could not collect from {from}: {reason}")]
+    Collect {
+        /// What was asked.
+        from: String,
+        /// What was found and what was expected.
+        reason: String,
+        /// What to try.
+        hint: Option<String>,
+    },
     /// Arrow refused a batch: a bug on our side or a damaged file.
     #[error("could not convert a batch of rows")]
     Arrow(#[from] arrow::error::ArrowError),
@@ -112,7 +122,7 @@ impl IngestError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Format { hint, .. } => hint.clone(),
+            Self::Format { hint, .. } | Self::Collect { hint, .. } => hint.clone(),
             Self::Damaged { hint, .. } => Some(hint.clone()),
             Self::NoMatch { .. } => {
                 Some("check the path; quote a glob so that the shell leaves it alone".into())

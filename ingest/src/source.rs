@@ -12,5 +12,6 @@ pub mod nvidia_smi;
 pub mod nvml;
 pub mod sacct;
 pub(crate) mod sample;
+pub mod scrape;
 pub(crate) mod trouble;
 pub(crate) mod value;

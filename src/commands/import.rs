@@ -67,6 +67,7 @@ fn read(config: &Config, args: &ImportArgs, import: &mut Import) -> Result<(), F
                 cluster: args.cluster.clone(),
                 time: args.time,
                 zone: args.zone,
+                ..dcgm::Options::default()
             };
             return Ok(dcgm::read(&Input::expand(&args.paths)?, &options, import)?);
         }

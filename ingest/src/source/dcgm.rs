@@ -22,15 +22,22 @@ use crate::error::IngestError;
 mod answer;
 mod device;
 mod found;
+mod live;
+mod map;
 mod metric;
 mod page;
 mod series;
 mod when;
 
 use self::found::Found;
+pub(crate) use self::live::{Live, Sent};
+pub use self::map::{MetricMap, MetricMaps};
 use self::page::{Added, Key, Page, Row};
 use self::series::Series;
 use self::when::{PageTime, When};
+
+/// What an exporter without a GPU may lack.
+const NO_GPUS: &str = "see whether the exporter reaches the driver";
 
 /// What the pages do not say.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +51,8 @@ pub struct Options {
     pub time: Option<DateTime<Utc>>,
     /// Zone of `date` lines without one.
     pub zone: Option<Tz>,
+    /// Metrics that are none of DCGM, and what they fill.
+    pub maps: MetricMaps,
 }
 
 /// Reads every file and hands over samples and the inventory of the GPUs in them.
@@ -94,6 +103,9 @@ struct Pages<'a> {
     kept: u64,
     repeated: u64,
     found: Found,
+    maps: &'a MetricMaps,
+    /// Whether it comes again and again: what is said of a file is not said of it.
+    live: bool,
 }
 
 impl<'a> Pages<'a> {
@@ -110,6 +122,8 @@ impl<'a> Pages<'a> {
             kept: 0,
             repeated: 0,
             found: Found::default(),
+            maps: &options.maps,
+            live: false,
         }
     }
 
@@ -134,7 +148,7 @@ impl<'a> Pages<'a> {
         if let Some(comment) = text.strip_prefix('#') {
             return self.comment(comment.trim(), line.number, out);
         }
-        match series::read(text) {
+        match series::read(text, self.maps) {
             // A number that the end of the file may have cut is no reading.
             Ok(_) if !line.ended && self.kept > 0 => {
                 self.reject(Some(line.number), "the file ends inside this line", text, out);
@@ -269,6 +283,9 @@ impl<'a> Pages<'a> {
         self.end_page(out)?;
         if self.kept == 0 {
             let Some(instead) = self.found.instead() else {
+                if self.live {
+                    return Err(self.format_error("the page has no series".into(), NO_GPUS));
+                }
                 self.notice(None, "no series in it: nothing was read".into(), out);
                 return Ok(());
             };
@@ -276,6 +293,9 @@ impl<'a> Pages<'a> {
                 instead,
                 "save the page of dcgm-exporter, as in `curl -s http://NODE:9400/metrics > page.prom`",
             ));
+        }
+        if self.live {
+            return Ok(());
         }
         if let Some(text) = self.found.passed_over() {
             self.notice(None, text, out);

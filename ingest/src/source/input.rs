@@ -56,6 +56,12 @@ impl Input {
         Self { name: path.to_owned(), path: path_if_file }
     }
 
+    /// Something that is no file and is read otherwise, under the name that messages give it.
+    #[must_use]
+    pub(crate) fn stream(name: &str) -> Self {
+        Self { name: name.to_owned(), path: None }
+    }
+
     /// The file as named by the user; `-` for standard input.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -10,7 +10,7 @@ mod file;
 mod join;
 mod mapping;
 mod plan;
-mod unit;
+pub(crate) mod unit;
 
 use std::sync::Arc;
 

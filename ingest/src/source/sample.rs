@@ -18,6 +18,9 @@ use crate::schema::Table;
 /// Rows that are handed over at once.
 const BATCH_ROWS: usize = 65_536;
 
+/// Time after which a device is told again that is only still there.
+const SIGHT_MS: i64 = 300_000;
+
 /// Text that repeats from row to row.
 pub(crate) type Name = Option<Arc<str>>;
 
@@ -93,11 +96,13 @@ pub(crate) struct Samples {
     mig: Int16Builder,
     values: Vec<Values>,
     seen: BTreeMap<Arc<str>, Device>,
+    /// Devices as they were handed over last.
+    told: BTreeMap<Arc<str>, Device>,
     pub(crate) troubles: Troubles,
 }
 
 /// What the inventory learns of one GPU.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Device {
     pub(crate) cluster: Name,
     pub(crate) node: Name,
@@ -113,6 +118,13 @@ pub(crate) struct Device {
 }
 
 impl Device {
+    /// Whether there is nothing to tell since it was told as `told`: only that it is still there.
+    fn old_news(&self, told: &Self) -> bool {
+        let since = self.last_seen_at_ms.zip(told.last_seen_at_ms);
+        let still = Self { last_seen_at_ms: told.last_seen_at_ms, ..self.clone() };
+        since.is_some_and(|(now, then)| now - then < SIGHT_MS) && still == *told
+    }
+
     /// Takes what `new` knows.
     pub(crate) fn learn(&mut self, new: Self) {
         keep(&mut self.cuda_version, &new.cuda_version);
@@ -136,6 +148,7 @@ impl Default for Samples {
             mig: Int16Builder::new(),
             values: values.collect(),
             seen: BTreeMap::new(),
+            told: BTreeMap::new(),
             troubles: Troubles::default(),
         }
     }
@@ -226,11 +239,15 @@ impl Samples {
 
     /// Hands over what is left, and the inventory of the devices seen.
     pub(crate) fn finish(mut self, out: &mut dyn Output) -> Result<(), IngestError> {
+        self.hand_over(out)
+    }
+
+    /// Hands over what has come since the last call, and the devices of which there is news.
+    pub(crate) fn hand_over(&mut self, out: &mut dyn Output) -> Result<(), IngestError> {
         self.round(true, out)
     }
 
-    /// Hands over what has come so far, with the inventory or without; what is known of devices
-    /// and their troubles stays.
+    /// The same, with the inventory or without; what is known of devices and their troubles stays.
     pub(crate) fn round(
         &mut self,
         inventory: bool,
@@ -241,22 +258,34 @@ impl Samples {
         if !events.is_empty() {
             out.rows(Table::Events, event::batch(&events)?)?;
         }
-        if self.seen.is_empty() || !inventory {
+        if !inventory {
+            return Ok(());
+        }
+        let known = |uuid: &Arc<str>, device: &Device| {
+            self.told.get(uuid).is_some_and(|told| device.old_news(told))
+        };
+        let news: BTreeMap<Arc<str>, Device> = self
+            .seen
+            .iter()
+            .filter(|(uuid, device)| !known(uuid, device))
+            .map(|(uuid, device)| (Arc::clone(uuid), device.clone()))
+            .collect();
+        if news.is_empty() {
             return Ok(());
         }
         let text = |value: &dyn Fn(&Device) -> Option<&str>| -> ArrayRef {
             let mut builder = StringBuilder::new();
-            self.seen.values().for_each(|device| builder.append_option(value(device)));
+            news.values().for_each(|device| builder.append_option(value(device)));
             Arc::new(builder.finish())
         };
         let instant = |value: &dyn Fn(&Device) -> Option<i64>| -> ArrayRef {
             let mut builder = TimestampMillisecondBuilder::new();
-            self.seen.values().for_each(|device| builder.append_option(value(device)));
+            news.values().for_each(|device| builder.append_option(value(device)));
             Arc::new(builder.finish().with_timezone("UTC"))
         };
-        let uuids = arrow::array::StringArray::from_iter_values(self.seen.keys());
-        let gpu: arrow::array::Int16Array = self.seen.values().map(|d| d.gpu).collect();
-        let mem: arrow::array::Int64Array = self.seen.values().map(|d| d.mem_total_bytes).collect();
+        let uuids = arrow::array::StringArray::from_iter_values(news.keys());
+        let gpu: arrow::array::Int16Array = news.values().map(|d| d.gpu).collect();
+        let mem: arrow::array::Int64Array = news.values().map(|d| d.mem_total_bytes).collect();
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("gpu_uuid", Arc::new(uuids)),
             ("cluster", text(&|d| d.cluster.as_deref())),
@@ -271,6 +300,7 @@ impl Samples {
             ("first_seen_at", instant(&|d| d.first_seen_at_ms)),
             ("last_seen_at", instant(&|d| d.last_seen_at_ms)),
         ];
+        self.told.extend(news);
         out.rows(Table::Gpus, RecordBatch::try_from_iter_with_nullable(nullable(columns))?)
     }
 }

@@ -109,6 +109,40 @@ pub(crate) const COLUMNS: [Column; Measure::COUNT] = [
     column("processes", 0.0, 1e6, Kind::Int),
 ];
 
+/// Every measurement, in its order.
+pub(crate) const MEASURES: [Measure; Measure::COUNT] = {
+    use Measure as M;
+    [
+        M::GpuUtil,
+        M::MemCopyUtil,
+        M::MemUsed,
+        M::MemTotal,
+        M::Power,
+        M::Energy,
+        M::Temp,
+        M::MemTemp,
+        M::Fan,
+        M::SmClock,
+        M::MemClock,
+        M::PcieRx,
+        M::PcieTx,
+        M::NvlinkRx,
+        M::NvlinkTx,
+        M::SmActive,
+        M::SmOccupancy,
+        M::TensorActive,
+        M::DramActive,
+        M::Fp64Active,
+        M::Fp32Active,
+        M::Fp16Active,
+        M::EccCorrected,
+        M::EccUncorrected,
+        M::Xid,
+        M::Throttle,
+        M::Processes,
+    ]
+};
+
 /// How far above 1 a share may lie through rounding and be read as 1.
 const SHARE_ROUNDING: f64 = 0.02;
 

@@ -9,7 +9,7 @@ use std::io::{BufRead, Cursor, Read};
 use serde::Deserialize;
 
 use super::Pages;
-use super::series::{Labels, Series};
+use super::series::{Series, meaning};
 use crate::batch::Output;
 use crate::error::IngestError;
 
@@ -91,12 +91,13 @@ fn series(
 ) -> Result<(), IngestError> {
     let name = found.metric.get("__name__").map_or("", String::as_str);
     for (seconds, printed) in found.value.iter().chain(&found.values) {
-        let mut labels = Labels::default();
-        for (label, value) in &found.metric {
-            labels.take(label, value.as_str().into());
-        }
+        let labels = found.metric.iter();
+        let labels =
+            labels.map(|(label, value)| (label.as_str().into(), value.as_str().into())).collect();
+        let (told, labels) = meaning(name, labels, pages.maps);
         let series = Series {
             name,
+            told,
             labels,
             value: printed.parse().unwrap_or(f64::NAN),
             decimals: printed.contains('.'),

@@ -5,6 +5,7 @@ use crate::batch::Output;
 use crate::event::EventKind;
 use crate::source::sample::{Name, Sample, keep};
 use crate::source::trouble;
+use crate::source::value::Measure;
 
 impl Pages<'_> {
     pub(super) fn note_device(
@@ -22,7 +23,7 @@ impl Pages<'_> {
         if lost {
             let event = trouble::of(sample, EventKind::Lost, "Xid 79".into());
             self.samples.troubles.begin(event);
-        } else {
+        } else if !self.page.learned.in_parts || sample.get(Measure::Xid).is_some() {
             over = self.samples.troubles.reading(sample);
         }
         let Some(uuid) = &sample.gpu_uuid else { return };

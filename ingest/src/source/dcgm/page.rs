@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use super::live::Learned;
 use super::metric::{Told, Unit, of_board_only, of_slice, told};
 use super::series::{Labels, Series};
 use crate::batch::Output;
@@ -93,8 +94,8 @@ pub(super) struct Page {
     /// `HELP` and `TYPE` comments it has.
     described: HashSet<u64>,
     metric: String,
-    /// Measurements of which a true ratio was seen, by their number.
-    ratios: u32,
+    /// What the pages before it tell of this one.
+    pub(super) learned: Learned,
 }
 
 impl Default for Page {
@@ -108,7 +109,7 @@ impl Default for Page {
             places: HashSet::new(),
             described: HashSet::new(),
             metric: String::new(),
-            ratios: 0,
+            learned: Learned::default(),
         }
     }
 }
@@ -140,7 +141,7 @@ impl Page {
         names: &mut Names,
         out: &mut dyn Output,
     ) -> Added {
-        let Some(told) = told(series.name) else { return Added::Other };
+        let Some(told) = series.told else { return Added::Other };
         if let Some(at) = key.at_ms {
             if at < self.held_from_ms {
                 return Added::Late;
@@ -164,6 +165,7 @@ impl Page {
             self.places.insert(hash(&(series.name, &key)));
         }
         let ratio = self.ratio(told, series);
+        self.learned.see(told, &key);
         let labels = &series.labels;
         let mut learn = |known: &mut Name, text: &Option<Cow<'_, str>>| {
             if let (None, Some(text)) = (&known, text) {
@@ -186,9 +188,9 @@ impl Page {
         let Told::Measure { measure, unit: Unit::Share, .. } = told else { return false };
         let bit = 1 << (measure as u8);
         if series.value > 0.0 && series.value < 1.0 {
-            self.ratios |= bit;
+            self.learned.ratios |= bit;
         }
-        series.decimals || self.ratios & bit != 0
+        series.decimals || self.learned.ratios & bit != 0
     }
 
     /// The rows of the page, each board before its slices; the page is empty after it.
@@ -197,7 +199,7 @@ impl Page {
         self.places.clear();
         self.described.clear();
         self.metric.clear();
-        finished(std::mem::take(&mut self.rows))
+        finished(std::mem::take(&mut self.rows), self.learned)
     }
 
     /// Where too many rows with their own time are held, those that are too old for a series to
@@ -212,7 +214,7 @@ impl Page {
         let younger = self.rows.split_off(&bound);
         // Where they are all of ten minutes, the next few would bring nothing.
         self.rows_held_max = self.rows_held_max.max(younger.len() / 10 * 11);
-        finished(std::mem::replace(&mut self.rows, younger))
+        finished(std::mem::replace(&mut self.rows, younger), self.learned)
     }
 }
 
@@ -265,7 +267,7 @@ impl Row {
 }
 
 /// Derives what needs the whole page.
-fn finished(mut rows: BTreeMap<Key, Row>) -> Vec<(Key, Row)> {
+fn finished(mut rows: BTreeMap<Key, Row>, learned: Learned) -> Vec<(Key, Row)> {
     let mut sliced: BTreeMap<Key, Vec<(Measure, f64)>> = BTreeMap::new();
     for (key, row) in &mut rows {
         if key.mig.is_some() {
@@ -290,7 +292,7 @@ fn finished(mut rows: BTreeMap<Key, Row>) -> Vec<(Key, Row)> {
         board.sample.put(Measure::GpuUtil, None);
         board.sample.put(Measure::MemCopyUtil, None);
     }
-    rows.into_iter().map(|(key, row)| row.finished(key)).collect()
+    rows.into_iter().map(|(key, row)| row.finished(key, learned)).collect()
 }
 
 impl Row {
@@ -305,13 +307,16 @@ impl Row {
         Self { sample, driver, vbios, line: self.line, ..Self::default() }
     }
 
-    fn finished(mut self, key: Key) -> (Key, Self) {
+    fn finished(mut self, key: Key, learned: Learned) -> (Key, Self) {
         let sample = &mut self.sample;
-        if sample.get(Measure::GpuUtil).is_none() {
+        // What another part of the page tells better is left to it.
+        let driver_tells = learned.in_parts && learned.driver_util && key.mig.is_none();
+        if sample.get(Measure::GpuUtil).is_none() && !driver_tells {
             sample.put(Measure::GpuUtil, self.engine);
         }
         if sample.get(Measure::MemTotal).is_none()
             && let (Some(used), Some(free)) = (sample.get(Measure::MemUsed), self.free)
+            && !(learned.in_parts && learned.mem_reserved && self.reserved.is_none())
         {
             sample.put(Measure::MemTotal, Some(used + free + self.reserved.unwrap_or(0.0)));
         }

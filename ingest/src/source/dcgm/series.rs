@@ -2,10 +2,15 @@
 
 use std::borrow::Cow;
 
+use super::map::{MetricMaps, Place, without_port};
+use super::metric::{Told, told};
+
 /// One reading of one series.
 #[derive(Debug)]
 pub(super) struct Series<'t> {
     pub(super) name: &'t str,
+    /// What it tells, if it fills a column.
+    pub(super) told: Option<Told>,
     pub(super) labels: Labels<'t>,
     pub(super) value: f64,
     /// Whether the value was printed with decimals.
@@ -23,6 +28,7 @@ pub(super) struct Labels<'t> {
     pub(super) uuid: Option<Cow<'t, str>>,
     pub(super) model: Option<Cow<'t, str>>,
     pub(super) cluster: Option<Cow<'t, str>>,
+    mapped_node: Option<Cow<'t, str>>,
     host: Option<Cow<'t, str>>,
     node_of_scrape: Option<Cow<'t, str>>,
     pub(super) mig: Option<Cow<'t, str>>,
@@ -70,11 +76,32 @@ impl<'t> Labels<'t> {
         }
     }
 
+    /// Takes a label that a map names as what is at `place`; an empty one is none.
+    pub(super) fn put(&mut self, place: Place, value: Cow<'t, str>) {
+        let slot = match place {
+            Place::Cluster => &mut self.cluster,
+            Place::Node => {
+                self.mapped_node = Some(without_port(value)).filter(|node| !node.is_empty());
+                return;
+            }
+            Place::Gpu => &mut self.gpu,
+            Place::GpuUuid => &mut self.uuid,
+            Place::GpuModel => &mut self.model,
+            Place::Mig => &mut self.mig,
+            Place::MigProfile => &mut self.profile,
+            Place::DriverVersion => &mut self.driver,
+            Place::JobId => &mut self.hpc_job,
+        };
+        if !value.is_empty() {
+            *slot = Some(value);
+        }
+    }
+
     /// The node that the GPU sits in. Where the exporter runs without the network of its node,
     /// `Hostname` is the name of its pod, which is no node.
     pub(super) fn node(&self) -> Option<&Cow<'t, str>> {
         let host = self.host.as_ref().filter(|host| !exporter(host));
-        host.or(self.node_of_scrape.as_ref())
+        self.mapped_node.as_ref().or(host).or(self.node_of_scrape.as_ref())
     }
 
     /// The job that the GPU works for: the batch system's, else the pod, as `namespace/pod`.
@@ -120,8 +147,31 @@ fn in_namespace(namespace: Option<&str>, pod: &str) -> String {
 /// Longest name or label value, in bytes: what is longer is no name of anything.
 const NAME_BYTES_MAX: usize = 4096;
 
+/// Labels as printed.
+pub(super) type Printed<'t> = Vec<(Cow<'t, str>, Cow<'t, str>)>;
+
+/// What a series tells, and the labels that are read of it: by `maps`, else by DCGM's names.
+pub(super) fn meaning<'t>(
+    name: &str,
+    labels: Printed<'t>,
+    maps: &MetricMaps,
+) -> (Option<Told>, Labels<'t>) {
+    let map = maps.of(name, &labels);
+    let mut read = Labels::default();
+    let mut placed = Vec::new();
+    for (label, value) in labels {
+        let places = map.map(|map| map.places(&label)).unwrap_or_default();
+        placed.extend(places.iter().map(|place| (*place, value.clone())));
+        if places.is_empty() {
+            read.take(&label, value);
+        }
+    }
+    placed.into_iter().for_each(|(place, value)| read.put(place, value));
+    (map.map_or_else(|| told(name), |map| Some(map.told())), read)
+}
+
 /// Reads a line `name{label="value",...} value [time]`; the error says what is wrong with it.
-pub(super) fn read(line: &str) -> Result<Series<'_>, &'static str> {
+pub(super) fn read<'t>(line: &'t str, maps: &MetricMaps) -> Result<Series<'t>, &'static str> {
     let line = line.trim();
     let end =
         line.find(|c: char| c == '{' || c.is_whitespace()).ok_or("no value after the name")?;
@@ -134,9 +184,14 @@ pub(super) fn read(line: &str) -> Result<Series<'_>, &'static str> {
         return Err("a name of more than 4096 bytes");
     }
     let mut labels = Labels::default();
+    let mut to_map = Printed::new();
+    let mapped = maps.know(name);
     let mut rest = &line[end..];
     if let Some(inside) = rest.strip_prefix('{') {
-        rest = read_labels(inside, &mut labels)?;
+        rest = read_labels(inside, |label, value| match mapped {
+            true => to_map.push((label.into(), value)),
+            false => labels.take(label, value),
+        })?;
     }
     let identity = &line[..line.len() - rest.len()];
     // An OpenMetrics exemplar follows a `#`.
@@ -145,10 +200,17 @@ pub(super) fn read(line: &str) -> Result<Series<'_>, &'static str> {
     let value = printed.parse::<f64>().map_err(|_| "the value is no number")?;
     let decimals = printed.contains('.');
     let at_ms = words.next().map(time).transpose()?;
-    Ok(Series { name, labels, value, decimals, at_ms, identity })
+    let (told, labels) = match mapped {
+        true => meaning(name, to_map, maps),
+        false => (told(name), labels),
+    };
+    Ok(Series { name, told, labels, value, decimals, at_ms, identity })
 }
 
-fn read_labels<'t>(mut rest: &'t str, labels: &mut Labels<'t>) -> Result<&'t str, &'static str> {
+fn read_labels<'t>(
+    mut rest: &'t str,
+    mut take: impl FnMut(&'t str, Cow<'t, str>),
+) -> Result<&'t str, &'static str> {
     loop {
         rest = rest.trim_start_matches([' ', ',']);
         if let Some(after) = rest.strip_prefix('}') {
@@ -160,7 +222,7 @@ fn read_labels<'t>(mut rest: &'t str, labels: &mut Labels<'t>) -> Result<&'t str
         if end > NAME_BYTES_MAX {
             return Err("a label value of more than 4096 bytes");
         }
-        labels.take(name.trim(), unescaped(&value[..end]));
+        take(name.trim(), unescaped(&value[..end]));
         rest = &value[end + 1..];
     }
 }
@@ -212,6 +274,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn read(line: &str) -> Result<Series<'_>, &'static str> {
+        super::read(line, &MetricMaps::default())
+    }
 
     #[test]
     fn a_line_is_read_with_its_escapes_and_time() {
