@@ -9,3 +9,4 @@ pub mod demo;
 pub mod elapsed;
 pub mod failure;
 pub mod report;
+pub mod serve;

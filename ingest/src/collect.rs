@@ -8,6 +8,7 @@
 
 mod gathered;
 mod health;
+mod inbox;
 mod keeper;
 mod pace;
 mod reader;
@@ -15,7 +16,7 @@ mod reader;
 mod tests;
 mod writer;
 
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -27,10 +28,9 @@ use crate::store::Store;
 use crate::wal::Wal;
 pub use gathered::Gathered;
 pub use health::{CollectorHealth, Health, WriterHealth};
+use inbox::Work;
+pub use inbox::{Inbox, NotKept, Sender, inbox};
 pub use pace::Stop;
-
-/// Rounds of one source that wait for the writer, at most.
-const ROUNDS_WAITING: usize = 64;
 
 /// Something that is read again and again.
 pub trait Collector: Send {
@@ -91,20 +91,49 @@ pub fn run(
     health: &Arc<Health>,
     stop: &Stop,
 ) -> Result<(), IngestError> {
+    run_with(collectors, inbox().1, wal, store, settings, health, stop)
+}
+
+/// As [`run`], and keeps what is handed in by the [`Sender`] of `inbox` until `stop` is set.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_with(
+    collectors: Vec<Box<dyn Collector>>,
+    inbox: Inbox,
+    wal: Wal,
+    store: &Store,
+    settings: &CollectSettings,
+    health: &Arc<Health>,
+    stop: &Stop,
+) -> Result<(), IngestError> {
     let wal = Arc::new(Mutex::new(wal));
-    let (send, receive) = mpsc::sync_channel(ROUNDS_WAITING);
+    let Inbox { send, receive } = inbox;
     thread::scope(|scope| {
-        for collector in collectors {
-            let send = send.clone();
-            scope.spawn(|| reader::read(collector, send, health, stop));
-        }
-        drop(send);
+        let readers: Vec<_> = collectors
+            .into_iter()
+            .map(|collector| {
+                let send = send.clone();
+                scope.spawn(|| reader::read(collector, send, health, stop))
+            })
+            .collect();
+        scope.spawn(move || {
+            stop.wait();
+            let ended: Vec<_> = readers.into_iter().map(|reader| reader.join()).collect();
+            // The writer is there until it has taken this.
+            let _ = send.send(Work::End);
+            if let Some(panic) = ended.into_iter().find_map(Result::err) {
+                std::panic::resume_unwind(panic);
+            }
+        });
         let writer_done = Stop::default();
         let keeper = {
             let (wal, done) = (Arc::clone(&wal), writer_done.clone());
             scope.spawn(move || keeper::keep(&wal, store, settings, health, &done))
         };
         let written = writer::write(&receive, &wal, settings, health);
+        // Who still waits for an answer hears that there will be none.
+        drop(receive);
         writer_done.set();
         let kept = keeper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         written.and(kept)

@@ -10,6 +10,7 @@ pub mod mapped;
 pub mod node;
 pub mod nvidia_smi;
 pub mod nvml;
+pub mod remote_write;
 pub mod sacct;
 pub(crate) mod sample;
 pub mod scrape;

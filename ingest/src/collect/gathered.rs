@@ -7,7 +7,7 @@ use crate::error::IngestError;
 use crate::schema::Table;
 
 /// Rows and words of one round.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Gathered {
     /// Rows by table, in the order of their arrival.
     pub rows: Vec<(Table, RecordBatch)>,

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+
+use super::Gathered;
 
 /// How collecting goes. What is told here is also told to `tell`, in words.
 pub struct Health {
@@ -89,6 +92,35 @@ impl Health {
     #[must_use]
     pub fn writer(&self) -> WriterHealth {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).writer.clone()
+    }
+
+    /// Counts a round of the source `name` that took `took`, and tells when it begins to fail or
+    /// is well again.
+    pub fn round(&self, name: &str, gathered: &Gathered, failure: Option<String>, took: Duration) {
+        let mut news = None;
+        self.note(name, |known| {
+            known.rounds_total += 1;
+            known.rows_total += gathered.row_count();
+            known.nulled_total += gathered.nulled;
+            known.rejects_total += gathered.rejects.len() as u64;
+            known.last_round_s = took.as_secs_f64();
+            news = match (&known.last_failure, &failure) {
+                (None, Some(failure)) => Some(format!("{name}: {failure}")),
+                (Some(before), Some(failure)) if before != failure => {
+                    Some(format!("{name}: {failure}"))
+                }
+                (Some(_), None) => Some(format!("{name}: well again")),
+                _ => None,
+            };
+            match &failure {
+                Some(_) => known.failures_total += 1,
+                None => known.last_success_at = Some(Utc::now()),
+            }
+            known.last_failure = failure;
+        });
+        for text in news.iter().chain(gathered.notices.iter().map(|notice| &notice.text)) {
+            self.tell(text);
+        }
     }
 
     pub(super) fn note(&self, name: &str, note: impl FnOnce(&mut CollectorHealth)) {

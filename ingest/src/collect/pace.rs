@@ -20,6 +20,14 @@ impl Stop {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until it is set.
+    pub fn wait(&self) {
+        let mut set = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*set {
+            set = self.0.1.wait(set).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Waits until `at`, or until it is set. Whether it is.
     pub(super) fn wait_until(&self, at: Instant) -> bool {
         let mut set = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -54,12 +54,12 @@ impl Collector for Scripted {
     }
 }
 
-/// Name, rounds, and which of them fail.
-type Source = (&'static str, u32, fn(u32) -> bool);
+/// Name of a source, its rounds, and which of them fail.
+type Script = (&'static str, u32, fn(u32) -> bool);
 
-fn scripted(sources: &[Source], stop: &Stop) -> Vec<Box<dyn Collector>> {
+fn scripted(sources: &[Script], stop: &Stop) -> Vec<Box<dyn Collector>> {
     let left = Arc::new(AtomicU32::new(u32::try_from(sources.len()).unwrap()));
-    let source = |(name, rounds, failing): &Source| {
+    let source = |(name, rounds, failing): &Script| {
         let (left, stop) = (Arc::clone(&left), stop.clone());
         let (name, rounds, failing) = (*name, *rounds, *failing);
         Box::new(Scripted { name, rounds, failing, round: 0, left, stop }) as Box<dyn Collector>
@@ -103,6 +103,78 @@ fn everything_read_is_in_the_tables_at_the_end_and_a_failing_source_stops_no_oth
     assert!(writer.flushes_total >= 1);
     let told = told.lock().unwrap();
     assert_eq!(*told, ["n2: no file matches `gpu3`", "n2: well again"], "told once, not each time");
+}
+
+/// One reading as a sender hands it in.
+fn sent(second: i64) -> Gathered {
+    let text = |text: &str| Arc::new(StringArray::from(vec![text])) as ArrayRef;
+    let at = TimestampMillisecondArray::from(vec![1_767_225_600_000 + second * 1_000]);
+    let rows = [
+        ("sampled_at", Arc::new(at.with_timezone("UTC")) as ArrayRef),
+        ("node", text("n9")),
+        ("gpu", Arc::new(Int16Array::from(vec![0])) as ArrayRef),
+    ];
+    let rows = vec![(Table::Samples, RecordBatch::try_from_iter(rows).unwrap())];
+    Gathered { rows, ..Gathered::default() }
+}
+
+#[test]
+fn what_is_acknowledged_is_kept_and_what_comes_after_the_end_is_not() {
+    // Breaks when a sender is told that rows are safe which are then lost, or waits for ever.
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().to_str().unwrap()).unwrap();
+    let wal = Wal::open(&folder.path().join("_wal"), "a", WalSettings::default()).unwrap();
+    let health = Arc::new(Health::new(Box::new(|_| ())));
+    let stop = Stop::default();
+    let (sender, inbox) = inbox();
+    let within = Duration::from_secs(60);
+    // A long wait between appends must not hold up who waits for an answer.
+    let settings = CollectSettings { append_every: within * 10, ..quick() };
+    thread::scope(|scope| {
+        let running =
+            scope.spawn(|| run_with(Vec::new(), inbox, wal, &store, &settings, &health, &stop));
+        let senders: Vec<_> = (0..4)
+            .map(|part| {
+                let sender = sender.clone();
+                scope.spawn(move || {
+                    (0..10).try_for_each(|at| sender.keep(sent(part * 100 + at), within))
+                })
+            })
+            .collect();
+        for sender in senders {
+            assert_eq!(sender.join().unwrap(), Ok(()));
+        }
+        stop.set();
+        running.join().unwrap().unwrap();
+    });
+    assert_eq!(stored(&store), 40);
+    assert_eq!(sender.keep(sent(1), within), Err(NotKept::Ended));
+    assert_eq!(sender.keep(Gathered::default(), within), Ok(()), "nothing is kept in any case");
+}
+
+#[test]
+fn rows_that_a_full_log_refuses_stay_with_their_sender() {
+    // Breaks when a sender is told that its rows are safe, or they fill the memory here as well.
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().to_str().unwrap()).unwrap();
+    let full = WalSettings { segment_bytes: 1_000, bytes_max: 1 };
+    let wal = Wal::open(&folder.path().join("_wal"), "a", full).unwrap();
+    let health = Arc::new(Health::new(Box::new(|_| ())));
+    let stop = Stop::default();
+    let (sender, inbox) = inbox();
+    thread::scope(|scope| {
+        let running =
+            scope.spawn(|| run_with(Vec::new(), inbox, wal, &store, &quick(), &health, &stop));
+        let refused = sender.keep(sent(1), Duration::from_secs(60)).unwrap_err();
+        assert!(matches!(&refused, NotKept::Refused(why) if why.contains("wait to be moved")));
+        stop.set();
+        running.join().unwrap().unwrap();
+    });
+    let writer = health.writer();
+    assert_eq!(
+        (writer.rows_waiting, writer.rows_dropped_total, writer.append_failures_total),
+        (0, 0, 1)
+    );
 }
 
 #[test]

@@ -1,19 +1,25 @@
 //! The thread that appends to the log.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::inbox::{Answer, Work};
 use super::reader::in_one_line;
 use super::{CollectSettings, Gathered, Health};
 use crate::error::IngestError;
 use crate::wal::Wal;
 
+/// How long rows whose sender waits are held, to be appended together with others.
+const ASKED_EVERY: Duration = Duration::from_millis(10);
+
 /// Rows that wait for the log.
 #[derive(Debug, Default)]
 struct Waiting {
     rounds: VecDeque<Gathered>,
+    /// Rows whose senders wait for the answer.
+    asked: Vec<(Gathered, SyncSender<Answer>)>,
     bytes: usize,
 }
 
@@ -23,6 +29,17 @@ impl Waiting {
             self.bytes += gathered.bytes();
             self.rounds.push_back(gathered);
         }
+    }
+
+    /// Tells those who wait. A sender that has gone hears nothing.
+    fn answer(&mut self, answer: &Answer) {
+        for (_, sender) in self.asked.drain(..) {
+            let _ = sender.try_send(answer.clone());
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Gathered> {
+        self.rounds.iter().chain(self.asked.iter().map(|(gathered, _)| gathered))
     }
 
     /// Drops the oldest rounds until the rest has room. Rows that were dropped.
@@ -42,9 +59,9 @@ impl Waiting {
     }
 }
 
-/// Appends what comes, until all sources have ended.
+/// Appends what comes, until the end is told.
 pub(super) fn write(
-    receive: &Receiver<Gathered>,
+    receive: &Receiver<Work>,
     wal: &Mutex<Wal>,
     settings: &CollectSettings,
     health: &Health,
@@ -55,6 +72,9 @@ pub(super) fn write(
         let until = Instant::now() + settings.append_every;
         let ended = gather(receive, &mut waiting, until);
         let appended = append(&mut waiting, wal, health);
+        let answer = appended.as_ref().copied().map_err(|error| in_one_line(error));
+        // Rows that were not kept stay with those who sent them, and come again.
+        waiting.answer(&answer);
         if let Err(error) = &appended {
             health.note_writer(|known| known.append_failures_total += 1);
             if !failing {
@@ -80,12 +100,23 @@ pub(super) fn write(
     }
 }
 
-/// Takes what comes until `until`. Whether all sources have ended.
-fn gather(receive: &Receiver<Gathered>, waiting: &mut Waiting, until: Instant) -> bool {
+/// Takes what comes until `until`, or a moment after rows whose sender waits. Whether the end was
+/// told.
+fn gather(receive: &Receiver<Work>, waiting: &mut Waiting, mut until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match receive.recv_timeout(left) {
-            Ok(gathered) => waiting.push(gathered),
+            Ok(Work::Round(gathered)) => waiting.push(gathered),
+            Ok(Work::Asked(gathered, answer)) => {
+                until = until.min(Instant::now() + ASKED_EVERY);
+                waiting.asked.push((gathered, answer));
+            }
+            Ok(Work::End) => {
+                while let Ok(Work::Asked(gathered, answer)) = receive.try_recv() {
+                    waiting.asked.push((gathered, answer));
+                }
+                return true;
+            }
             Err(RecvTimeoutError::Timeout) => return false,
             Err(RecvTimeoutError::Disconnected) => return true,
         }
@@ -93,16 +124,16 @@ fn gather(receive: &Receiver<Gathered>, waiting: &mut Waiting, until: Instant) -
 }
 
 fn append(waiting: &mut Waiting, wal: &Mutex<Wal>, health: &Health) -> Result<(), IngestError> {
-    if waiting.rounds.is_empty() {
+    let rows: Vec<_> = waiting.all().flat_map(|gathered| gathered.rows.iter().cloned()).collect();
+    if rows.is_empty() {
         return Ok(());
     }
-    let rows: Vec<_> =
-        waiting.rounds.iter().flat_map(|gathered| gathered.rows.iter().cloned()).collect();
     let mut wal = wal.lock().unwrap_or_else(PoisonError::into_inner);
     wal.append(&rows)?;
-    let (appended, bytes) = (waiting.rows(), wal.bytes());
+    let bytes = wal.bytes();
     drop(wal);
-    *waiting = Waiting::default();
+    let appended: u64 = waiting.all().map(Gathered::row_count).sum();
+    (waiting.rounds, waiting.bytes) = (VecDeque::new(), 0);
     health.note_writer(|known| {
         known.rows_appended_total += appended;
         known.wal_bytes = bytes;

@@ -46,6 +46,7 @@ impl Days<'_> {
         series: &mut Series,
     ) -> Result<Option<Tails>, IngestError> {
         let Some(base) = self.base.filter(|_| self.table.timed()) else { return Ok(None) };
+        // A day without new readings is here because of those before it, which may change its first.
         let rows = self.buffer.rows(Some(day));
         if self.files(day).next().is_none() || rows == 0 || rows > self.part_rows {
             return Ok(None);

@@ -1,6 +1,6 @@
 //! One part of a day: what the store has of some series merged with what has come of them.
 
-use arrow::array::{AsArray, BooleanArray, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{filter_record_batch, take_record_batch};
 use arrow::datatypes::TimestampMillisecondType;
 use arrow::error::ArrowError;
@@ -35,7 +35,8 @@ pub(super) struct Merger<'a> {
 
 impl Merger<'_> {
     /// Sorts rows by series and instant; of equal ones the first that came stays, and the store's
-    /// `known` rows came before all.
+    /// `known` rows came before all. What it lacks is taken from those after it: a sender may tell
+    /// one reading in several parts.
     pub(super) fn merge(
         &self,
         batches: Vec<RecordBatch>,
@@ -43,13 +44,13 @@ impl Merger<'_> {
         ranks: &[u32],
     ) -> Result<Part, ArrowError> {
         let all = union(self.table, batches)?;
-        let order = order(&numbers(&all), instants(self.table, &all), ranks);
+        let (order, repeats) = order(&numbers(&all), instants(self.table, &all), ranks);
         let added = order.iter().filter(|row| **row as usize >= known).count();
         let duplicates = all.num_rows() - known - added;
-        let mut rows = take(all, &order)?;
+        let (mut rows, filled) = take(all, &order, &repeats)?;
         let (order, stale, hung) = self.set_aside(&mut rows, order, known)?;
         let compaction = self.aim == Aim::Compaction;
-        let mut changed = compaction || order.iter().any(|row| *row as usize >= known);
+        let mut changed = compaction || filled || order.iter().any(|row| *row as usize >= known);
         let mut gaps = Vec::new();
         let old = periods(&rows);
         if self.table.timed() && !(compaction && old.is_some()) {
@@ -122,8 +123,19 @@ pub(super) fn instants(table: Table, rows: &RecordBatch) -> impl Iterator<Item =
     values.into_iter().flat_map(|values| values.iter().copied())
 }
 
-/// Positions of the rows that stay, sorted by series and instant.
-fn order(numbers: &UInt32Array, instants: impl Iterator<Item = i64>, ranks: &[u32]) -> Vec<u32> {
+/// A place in the new order, and the row that tells of the same reading again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Repeat {
+    place: usize,
+    row: u32,
+}
+
+/// Positions of the rows that stay, sorted by series and instant, and the others.
+fn order(
+    numbers: &UInt32Array,
+    instants: impl Iterator<Item = i64>,
+    ranks: &[u32],
+) -> (Vec<u32>, Vec<Repeat>) {
     let reading = |series: u32, at: i64| {
         u128::from(ranks[series as usize]) << 96 | u128::from(at.cast_unsigned() ^ 1 << 63) << 32
     };
@@ -133,17 +145,55 @@ fn order(numbers: &UInt32Array, instants: impl Iterator<Item = i64>, ranks: &[u3
         .map(|((series, at), row)| reading(*series, at) | u128::from(row))
         .collect();
     keys.sort_unstable();
-    keys.dedup_by_key(|key| *key >> 32);
-    keys.into_iter().map(|key| (key & u128::from(u32::MAX)) as u32).collect()
+    let row = |key: u128| (key & u128::from(u32::MAX)) as u32;
+    let mut order = Vec::with_capacity(keys.len());
+    let mut repeats = Vec::new();
+    let mut last = None;
+    for key in keys {
+        if last == Some(key >> 32) {
+            repeats.push(Repeat { place: order.len() - 1, row: row(key) });
+        } else {
+            last = Some(key >> 32);
+            order.push(row(key));
+        }
+    }
+    (order, repeats)
 }
 
-/// Rows in another order; each column is let go as soon as the next form of it is there.
-fn take(all: RecordBatch, order: &[u32]) -> Result<RecordBatch, ArrowError> {
+/// Rows in another order, each with what it lacks taken from its repeats, and whether there was
+/// any; each column is let go as soon as the next form of it is there.
+fn take(
+    all: RecordBatch,
+    order: &[u32],
+    repeats: &[Repeat],
+) -> Result<(RecordBatch, bool), ArrowError> {
     if order.len() == all.num_rows() && order.iter().zip(0..).all(|(row, place)| *row == place) {
-        return Ok(all);
+        return Ok((all, false));
     }
-    let order = UInt32Array::from(order.to_vec());
+    let plain = UInt32Array::from(order.to_vec());
+    let mut filled = false;
     let (schema, columns, _) = all.into_parts();
-    let columns = columns.into_iter().map(|column| arrow::compute::take(&column, &order, None));
-    RecordBatch::try_new(schema, columns.collect::<Result<_, _>>()?)
+    let columns = schema.fields().iter().zip(columns).map(|(field, column)| {
+        // How long a reading stands is worked out anew.
+        let fill = if field.name() == "period_s" { None } else { fill(&column, order, repeats) };
+        filled |= fill.is_some();
+        arrow::compute::take(&column, fill.as_ref().unwrap_or(&plain), None)
+    });
+    let columns = columns.collect::<Result<_, _>>()?;
+    Ok((RecordBatch::try_new(schema, columns)?, filled))
+}
+
+/// The order in which a column is taken where a repeat knows what the first row lacks.
+fn fill(column: &ArrayRef, order: &[u32], repeats: &[Repeat]) -> Option<UInt32Array> {
+    if column.null_count() == 0 {
+        return None;
+    }
+    let mut filled: Option<Vec<u32>> = None;
+    for Repeat { place, row } in repeats {
+        let now = filled.as_deref().unwrap_or(order)[*place];
+        if column.is_null(now as usize) && column.is_valid(*row as usize) {
+            filled.get_or_insert_with(|| order.to_vec())[*place] = *row;
+        }
+    }
+    filled.map(UInt32Array::from)
 }

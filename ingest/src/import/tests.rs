@@ -1,6 +1,7 @@
 mod attempts;
 mod events;
 mod faults;
+mod parts;
 mod rules;
 
 use arrow::array::{ArrayRef, Float64Array, StringArray, TimestampMillisecondArray};

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use flate2::read::MultiGzDecoder;
@@ -24,6 +25,8 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 pub struct Input {
     name: String,
     path: Option<PathBuf>,
+    /// What is read where it is no file.
+    text: Option<Arc<[u8]>>,
 }
 
 impl Input {
@@ -53,13 +56,19 @@ impl Input {
     #[must_use]
     pub fn one(path: &str) -> Self {
         let path_if_file = (path != "-").then(|| PathBuf::from(path));
-        Self { name: path.to_owned(), path: path_if_file }
+        Self { name: path.to_owned(), path: path_if_file, text: None }
     }
 
     /// Something that is no file and is read otherwise, under the name that messages give it.
     #[must_use]
     pub(crate) fn stream(name: &str) -> Self {
-        Self { name: name.to_owned(), path: None }
+        Self { name: name.to_owned(), path: None, text: None }
+    }
+
+    /// Text that a command printed, under the name that messages give it.
+    #[must_use]
+    pub(crate) fn text(name: &str, text: String) -> Self {
+        Self { name: name.to_owned(), path: None, text: Some(text.into_bytes().into()) }
     }
 
     /// The file as named by the user; `-` for standard input.
@@ -86,6 +95,9 @@ impl Input {
     /// # Errors
     /// [`IngestError::Read`] where the file cannot be opened or its first bytes cannot be read.
     pub fn open(&self) -> Result<Box<dyn BufRead + Send>, IngestError> {
+        if let Some(text) = &self.text {
+            return Ok(Box::new(io::Cursor::new(Arc::clone(text))));
+        }
         let raw: Box<dyn Read + Send> = match &self.path {
             Some(path) => Box::new(File::open(path).map_err(|e| self.unreadable(e))?),
             None => Box::new(io::stdin()),

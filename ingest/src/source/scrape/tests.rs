@@ -1,6 +1,7 @@
 //! Scraping exporters that are well, and such as are not.
 
 mod exporter;
+mod tls;
 
 use std::io::Write;
 
