@@ -37,6 +37,7 @@ pub use duration::{SlurmSeconds, duration_s};
 pub use nodelist::nodes;
 pub(crate) use state::upper_state;
 pub use tres::{TresIds, default_tres_ids};
+pub(crate) use untold::ASKED;
 
 /// Rows handed on at a time.
 const BATCH_ROWS: usize = 65_536;
