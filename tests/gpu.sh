@@ -3,4 +3,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 nvidia-smi -L
-exec cargo test --locked -p loadline-ingest a_real_gpu -- --ignored --nocapture
+exec cargo test --workspace --locked --lib a_real_gpu -- --ignored --nocapture

@@ -1,7 +1,5 @@
 //! On a real GPU: `tests/gpu.sh` runs this.
 
-use std::process::Command;
-
 use super::*;
 
 /// Answers of `nvidia-smi` for each GPU, as numbers; `None` where it has none.
