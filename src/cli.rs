@@ -6,12 +6,14 @@ use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand};
 
 mod ask;
+mod collect;
 mod keep;
 mod outlook;
 
 pub use ask::{
     BaselineArgs, ExportArgs, ExportFormat, HealthArgs, OutputFormat, QueryArgs, SqlArgs, TableArgs,
 };
+pub use collect::CollectArgs;
 pub use keep::{CompactArgs, DoctorArgs};
 pub use outlook::{ForecastArgs, PlanArgs, ReportArgs, ScaleArgs, SplitBy};
 
@@ -75,6 +77,8 @@ pub enum Command {
     Scale(ScaleArgs),
     /// One page that answers: how much is used, by whom, is it healthy, what to do.
     Report(ReportArgs),
+    /// Read GPUs, nodes, pages and ledgers again and again, and keep what they tell.
+    Collect(CollectArgs),
     /// Make many small files few, and delete those that no version of a table needs.
     Compact(CompactArgs),
     /// Is the store what its logs say? Find damage, and mend it.

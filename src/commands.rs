@@ -1,6 +1,7 @@
 //! One module per command; what they share is here.
 
 mod ask;
+mod collect;
 mod demo;
 mod export;
 mod import;
@@ -58,6 +59,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Plan(args) => outlook::plan::run(context, &args).await,
         Command::Scale(args) => outlook::scale::run(context, &args).await,
         Command::Report(args) => report::run(context, &args).await,
+        Command::Collect(args) => collect::run(context, &args).await,
         Command::Compact(args) => keep::compact(context, &args).await,
         Command::Doctor(args) => keep::doctor(context, &args).await,
     }

@@ -12,6 +12,10 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
+mod collect;
+
+pub use collect::CollectConfig;
+
 /// File that is read where it exists.
 pub const FILE: &str = "loadline.toml";
 
@@ -62,6 +66,17 @@ makeup_days = [
 # [[workload]]
 # match = { name = "train-*", partition = "/^(a100|h100)/" }
 # workload = "train"
+
+# What `loadline collect` reads on this node, and how often.
+# [collect]
+# interval_s = 30.0
+# nvml = true                                       # GPUs, through the driver
+# node = true                                       # processors, memory, disks, network
+# scrape = { targets = ["gpu-017:9400"] }           # dcgm-exporter, or any page with [[collect.scrape.map]]
+# slurm = { interval_s = 60.0 }                     # sacct and squeue
+# folder = [{ path = "/var/spool/jobs", format = "sacct" }]
+# door = { listen = "127.0.0.1:9464" }              # GET /metrics: how collecting goes
+# remote_write = {}                                 # POST /api/v1/write: what a Prometheus sends
 "#;
 
 /// What the file says.
@@ -83,6 +98,9 @@ pub struct Config {
     /// What Slurm's ledger leaves open.
     #[serde(default)]
     pub slurm: SlurmConfig,
+    /// What is collected, and how.
+    #[serde(default)]
+    pub collect: CollectConfig,
     #[serde(default)]
     workload: Vec<WorkloadRule>,
 }
@@ -156,6 +174,7 @@ impl Config {
             toml::from_str(&text).map_err(|error| unusable(error.to_string().trim_end()))?;
         config.engine().check().map_err(|reason| unusable(&reason))?;
         config.slurm.check().map_err(|reason| unusable(&reason))?;
+        config.collect.check().map_err(|reason| unusable(&reason))?;
         Ok(config)
     }
 

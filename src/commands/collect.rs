@@ -1,0 +1,187 @@
+//! `loadline collect`: sources from the configuration and the command line, read until it is stopped.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadline_ingest::collect::{Collector, Health, Stop, inbox, run_with};
+use loadline_ingest::source::folder::{FolderCollector, FolderSettings};
+use loadline_ingest::source::node::{NodeCollector, NodeSettings};
+use loadline_ingest::source::nvml::{NvmlCollector, NvmlSettings};
+use loadline_ingest::source::remote_write::RemoteWrite;
+use loadline_ingest::source::sacct::SacctOptions;
+use loadline_ingest::source::scrape::ScrapeCollector;
+use loadline_ingest::source::slurm::SlurmCollector;
+use loadline_ingest::wal::{WAL_FOLDER, Wal, WalSettings};
+
+use super::{Context, print};
+use crate::cli::CollectArgs;
+use crate::config::{CollectConfig, Config};
+use crate::failure::Failure;
+use crate::report::plural;
+use crate::serve::{CollectDesk, Door};
+
+/// Where the host's name stands.
+const HOSTNAME: &str = "/proc/sys/kernel/hostname";
+
+pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Failure> {
+    let (store, config) = (context.store()?, context.config()?);
+    let asked = asked(&config.collect, args);
+    let node = asked.name.clone().unwrap_or_else(host);
+    let collectors = collectors(&config, &asked, &node)?;
+    let folder = store
+        .folder()
+        .map_or_else(|| PathBuf::from("loadline-wal"), |store| store.join(WAL_FOLDER));
+    let limits = WalSettings { bytes_max: asked.wal_bytes_max, ..WalSettings::default() };
+    let wal = Wal::open(&folder, &node, limits)?;
+    let health = Arc::new(Health::new(Box::new(print::aside)));
+    let stop = Stop::default();
+    let (sender, work) = inbox();
+    let door = asked.door.as_ref().map(Door::open).transpose()?;
+    for collector in &collectors {
+        print::aside(&format!("{} every {:?}", collector.name(), collector.interval()));
+    }
+    let desk = match (&asked.door, &door) {
+        (Some(settings), Some(door)) => {
+            print::aside(&format!("listening on http://{}", door.address()));
+            let receiver = asked.remote_write.as_ref().map(RemoteWrite::new).transpose()?;
+            let (health, bearer_token_file) =
+                (Arc::clone(&health), settings.bearer_token_file.clone());
+            Some(CollectDesk { receiver, sender, health, bearer_token_file })
+        }
+        _ => None,
+    };
+    stop_on_signal(&stop, args.lasting)?;
+    let settings = asked.settings();
+    let work = {
+        let (health, stop) = (Arc::clone(&health), stop.clone());
+        tokio::task::spawn_blocking(move || {
+            std::thread::scope(|scope| {
+                if let (Some(door), Some(desk)) = (&door, &desk) {
+                    let stop = &stop;
+                    scope.spawn(move || door.serve(&|request| desk.answer(request), stop));
+                }
+                let done = run_with(collectors, work, wal, &store, &settings, &health, &stop);
+                stop.set();
+                done
+            })
+        })
+    };
+    let done = work.await.map_err(|error| Failure::from_error(&error))?;
+    let writer = health.writer();
+    print::aside(&format!(
+        "{} kept, {} dropped, {} into the tables",
+        plural(writer.rows_appended_total, "row"),
+        writer.rows_dropped_total,
+        plural(writer.flushes_total, "move")
+    ));
+    Ok(done?)
+}
+
+/// The configuration with what the command line says.
+fn asked(config: &CollectConfig, args: &CollectArgs) -> CollectConfig {
+    let mut asked = config.clone();
+    let interval_s = args.interval.map(|seconds| seconds as f64);
+    asked.interval_s = interval_s.unwrap_or(asked.interval_s);
+    asked.name = args.name.clone().or(asked.name);
+    asked.cluster = args.cluster.clone().or(asked.cluster);
+    asked.node |= args.node_samples;
+    if !args.scrape.is_empty() {
+        let pages = asked.scrape.get_or_insert_default();
+        pages.targets.extend(args.scrape.iter().cloned());
+    }
+    if let (Some(pages), Some(interval_s)) = (&mut asked.scrape, interval_s) {
+        pages.interval_s = interval_s;
+    }
+    if args.slurm {
+        asked.slurm.get_or_insert_default();
+    }
+    if let Some(path) = &args.watch {
+        let format = "sacct".to_owned();
+        asked.folder.push(FolderSettings {
+            path: path.clone(),
+            format,
+            ..FolderSettings::default()
+        });
+    }
+    if let Some(listen) = &args.listen {
+        asked.door.get_or_insert_default().listen.clone_from(listen);
+        asked.remote_write.get_or_insert_default();
+    }
+    let other = asked.node
+        || asked.scrape.is_some()
+        || asked.slurm.is_some()
+        || !asked.folder.is_empty()
+        || asked.remote_write.is_some();
+    asked.nvml = Some(args.nvml || asked.nvml.unwrap_or(!other));
+    asked
+}
+
+fn collectors(
+    config: &Config,
+    asked: &CollectConfig,
+    node: &str,
+) -> Result<Vec<Box<dyn Collector>>, Failure> {
+    let ledger = SacctOptions {
+        tres_ids: config.slurm.ids().map_err(Failure::usage)?,
+        shards_per_gpu: config.slurm.shards_per_gpu,
+        rules: config.workloads()?,
+        ..SacctOptions::default()
+    };
+    let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
+    if asked.nvml == Some(true) {
+        collectors.push(Box::new(NvmlCollector::open(NvmlSettings {
+            cluster: asked.cluster.clone(),
+            interval: asked.interval(),
+            library: asked.nvml_library.clone(),
+            ..NvmlSettings::new(node)
+        })?));
+    }
+    if asked.node {
+        collectors.push(Box::new(NodeCollector::new(NodeSettings {
+            cluster: asked.cluster.clone(),
+            interval: asked.interval(),
+            ..NodeSettings::new(node)
+        })));
+    }
+    if let Some(pages) = &asked.scrape {
+        collectors.push(Box::new(ScrapeCollector::new(pages)?));
+    }
+    if let Some(slurm) = &asked.slurm {
+        collectors.push(Box::new(SlurmCollector::new(slurm.clone(), ledger.clone())?));
+    }
+    for folder in &asked.folder {
+        collectors.push(Box::new(FolderCollector::new(folder.clone(), &ledger)?));
+    }
+    Ok(collectors)
+}
+
+/// Sets `stop` when the program is told to end, or after `lasting` seconds.
+fn stop_on_signal(stop: &Stop, lasting: Option<i64>) -> Result<(), Failure> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let stop = stop.clone();
+    let lasting = lasting.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
+    tokio::spawn(async move {
+        let over = async {
+            match lasting {
+                Some(lasting) => tokio::time::sleep(lasting).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+            () = over => {}
+        }
+        stop.set();
+    });
+    Ok(())
+}
+
+fn host() -> String {
+    let name = std::fs::read_to_string(HOSTNAME).unwrap_or_default();
+    match name.trim() {
+        "" => "node".to_owned(),
+        name => name.to_owned(),
+    }
+}
