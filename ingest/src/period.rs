@@ -3,7 +3,8 @@
 //! A reading stands for the time since the previous reading of the same series, at most
 //! [`HOLD_INTERVALS`] sampling intervals: a longer stretch is a gap, and stays one. The first
 //! reading of a series stands for one interval. The interval is the one given, else the median
-//! spacing of the series on that day, else [`INTERVAL_S`].
+//! spacing of the series on that day (of fewer than three readings no more than is usual among the
+//! others), else what is usual among the others, else [`INTERVAL_S`].
 //!
 //! A count stands for the time from its instant on: until the next one where that is due, within
 //! [`DUE_INTERVALS`], else for one interval. One that is lost is a gap, and no other stands for it.
@@ -25,6 +26,9 @@ pub(crate) enum Stands {
     /// A count: it tells what is from then on.
     After,
 }
+
+/// Readings of a day from which a series tells its interval by itself.
+const TELLING_READINGS: usize = 3;
 
 /// A stretch in which a series has no reading.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,11 +57,16 @@ pub(crate) fn integrate(
 ) -> (Vec<f64>, Vec<Gap>) {
     let mut periods = Vec::with_capacity(series.len());
     let mut gaps = Vec::new();
+    let usual = usual(series, instants);
     for run in series.chunk_by(|a, b| a == b) {
         let start = periods.len();
         let instants = &instants[start..start + run.len()];
         let previous = before.get(&run[0]).copied();
-        let interval = interval_s.or_else(|| spacing(instants)).unwrap_or_else(|| {
+        // Two readings that lie far apart tell a silence, not an interval, where others tell one.
+        let own = spacing(instants).filter(|own| {
+            instants.len() >= TELLING_READINGS || usual.is_none_or(|usual| *own <= usual)
+        });
+        let interval = interval_s.or(own).or(usual).unwrap_or_else(|| {
             let since = previous.map(|at| seconds(instants[0] - at));
             since.filter(|s| *s > 0.0 && *s <= INTERVAL_S * 10.0).unwrap_or(INTERVAL_S)
         });
@@ -84,6 +93,20 @@ pub(crate) fn integrate(
         }
     }
     (periods, gaps)
+}
+
+/// The spacing that is usual among the series with enough readings to tell it, in seconds.
+fn usual(series: &[u32], instants: &[i64]) -> Option<f64> {
+    let mut start = 0;
+    let mut found = Vec::new();
+    for run in series.chunk_by(|a, b| a == b) {
+        if run.len() >= TELLING_READINGS {
+            found.extend(spacing(&instants[start..start + run.len()]));
+        }
+        start += run.len();
+    }
+    found.sort_by(f64::total_cmp);
+    found.get(found.len().checked_sub(1)? / 2).copied()
 }
 
 /// Median distance of neighbours (the lower of two), in seconds.
@@ -138,6 +161,19 @@ mod tests {
     #[test]
     fn a_single_reading_stands_for_the_default_interval() {
         assert_eq!(periods(&[5], None).0, [INTERVAL_S]);
+    }
+
+    #[test]
+    fn two_readings_an_hour_apart_tell_no_interval_where_others_do() {
+        // Series 9 was told stale but for one reading at either end: each stands for 30 s.
+        let at = [0, 30_000, 60_000, 90_000, 0, 3_600_000];
+        let (found, gaps) =
+            integrate(&[0, 0, 0, 0, 9, 9], &at, &HashMap::new(), None, Stands::Before);
+        assert_eq!(found, [30.0, 30.0, 30.0, 30.0, 30.0, 90.0]);
+        assert_eq!(gaps.len(), 1);
+        // Alone, they are readings taken by the hour.
+        let alone = integrate(&[9, 9], &[0, 3_600_000], &HashMap::new(), None, Stands::Before);
+        assert_eq!(alone.0, [3_600.0, 3_600.0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 --          source text (config, inventory, counts or peak-held)
 -- One source for each cluster, the first that there is: the settings, the inventory (a GPU counts
 -- whole local hours until it is retired or replaced, reporting or not), counts, or the most GPUs
--- ever held in an hour, which is a floor. gpus_down is the mean over the hour of the GPUs of the
+-- ever held at once, which is a floor. gpus_down is the mean over the hour of the GPUs of the
 -- inventory whose state says so. Of what the settings install those of the same pool are down, else
 -- in pool `default` or the only one that they name. available = installed - down; a GPU is not
 -- down while a job holds it, so held + free + down = installed.

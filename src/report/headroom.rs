@@ -48,8 +48,8 @@ impl Headroom {
         let passes = self.passes(language);
         match language {
             Language::En if self.is_floor() => format!(
-                "how many GPUs are available is not known, and the most that jobs ever held in an \
-                 hour, {gpus}, is only a floor: {passes}"
+                "how many GPUs are available is not known, and the most that jobs ever held \
+                 at once, {gpus}, is only a floor: {passes}"
             ),
             Language::En => {
                 let waits = if self.p90.is_some() { "; what is asked above it waits" } else { "" };
@@ -57,7 +57,7 @@ impl Headroom {
                 format!("{gpus} {are} available, known from {}: {passes}{waits}", self.source)
             }
             Language::Zh if self.is_floor() => {
-                format!("可用 GPU 数未知，每小时占用的历史峰值 {gpus} 块只是下限：{passes}")
+                format!("可用 GPU 数未知，同时占用的历史峰值 {gpus} 块只是下限：{passes}")
             }
             Language::Zh => {
                 let source = match self.source.as_str() {

@@ -22,7 +22,7 @@ pub enum Lack {
     WholeHour,
     /// How many GPUs there are.
     Capacity {
-        /// The most that jobs ever held in an hour, a floor; 0 where none held one.
+        /// The most that jobs ever held at once, a floor; 0 where none held one.
         gpus_held_most: f64,
     },
     /// Weeks of history to plan from.
@@ -91,8 +91,8 @@ impl Lack {
                 .to_owned(),
             Self::WholeHour => "no whole hour has passed since the first job or count".to_owned(),
             Self::Capacity { gpus_held_most } if *gpus_held_most > 0.0 => format!(
-                "how many GPUs are installed is not known, and the most that jobs ever held in an \
-                 hour, {}, is only a floor",
+                "how many GPUs are installed is not known, and the most that jobs ever held \
+                 at once, {}, is only a floor",
                 number(*gpus_held_most)
             ),
             Self::Capacity { .. } => "how many GPUs are installed is not known, and no job ever \
@@ -115,7 +115,7 @@ impl Lack {
             Self::Counts => "计数没有同时给出占用与排队的 GPU 数".to_owned(),
             Self::WholeHour => "从最早的作业或计数起还不满一个整小时".to_owned(),
             Self::Capacity { gpus_held_most } if *gpus_held_most > 0.0 => {
-                format!("装机数未知；每小时占用的历史峰值 {} 块只是下限", number(*gpus_held_most))
+                format!("装机数未知；同时占用的历史峰值 {} 块只是下限", number(*gpus_held_most))
             }
             Self::Capacity { .. } => "装机数未知，也没有作业占用过 GPU".to_owned(),
             Self::Weeks { have_days, need_days } => {

@@ -4,6 +4,7 @@
 
 mod answers;
 mod clients;
+mod collects;
 mod fleet;
 mod imports;
 mod refusals;

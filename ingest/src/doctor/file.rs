@@ -63,8 +63,11 @@ pub(super) async fn look(
         },
     };
     let finding = wrong.map(|what| {
-        let rows =
-            entry.rows.map_or_else(String::new, |rows| format!("; {rows} rows are lost with it"));
+        let rows = match entry.rows {
+            None => String::new(),
+            Some(1) => "; its one row is lost with it".to_owned(),
+            Some(rows) => format!("; {rows} rows are lost with it"),
+        };
         Finding::with(
             "damaged-file",
             place,

@@ -199,7 +199,7 @@ fn make(
 fn tell(planned: &Planned, currency: &str) -> Result<(), Failure> {
     print::line(&format!("\n{}", planned.scope))?;
     let known = match planned.capacity_source.as_str() {
-        "peak-held" => "at least: the most ever held in an hour".to_owned(),
+        "peak-held" => "at least: the most ever held at once".to_owned(),
         source => format!("known from {source}"),
     };
     print::line(&format!("capacity  {:.0} GPUs, {known}", planned.capacity_gpus))?;
@@ -234,7 +234,7 @@ fn tell(planned: &Planned, currency: &str) -> Result<(), Failure> {
 /// Why a capacity that is only a floor carries no plan.
 pub(in crate::commands) fn floor(capacity: &Capacity) -> String {
     format!(
-        "capacity is not known; the most GPUs ever held in an hour, {:.0}, is a floor (state it under [[capacity]] in loadline.toml, or import an inventory)",
+        "capacity is not known; the most GPUs ever held at once, {:.0}, is a floor (state it under [[capacity]] in loadline.toml, or import an inventory)",
         capacity.gpus
     )
 }

@@ -68,7 +68,7 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
     print::aside(&told(&forecast, tested.as_ref(), session.calendar()));
     if let Some(floor) = limit.filter(|limit| limit.is_floor() && args.max.is_none()) {
         print::aside(&format!(
-            "the maximum is the most GPUs that jobs ever held in an hour, {:.0}: how many are installed is not known (say it with --max)",
+            "the maximum is the most GPUs that jobs ever held at once, {:.0}: how many are installed is not known (say it with --max)",
             floor.gpus
         ));
     }

@@ -60,12 +60,17 @@ fn unjudged(data: &ReportData, language: Language) -> String {
     };
     let waited = match (zh, totals.queue_time_s_p50) {
         (_, None) => String::new(),
-        (false, Some(wait)) if wait < 1.0 => " Half of the jobs started at once.".to_owned(),
-        (true, Some(wait)) if wait < 1.0 => "半数作业无需排队。".to_owned(),
-        (false, Some(wait)) => {
-            format!(" Half of the jobs waited no longer than {}.", duration(wait, language))
+        (false, Some(wait)) if wait < 1.0 => {
+            " At least half of the jobs started at once.".to_owned()
         }
-        (true, Some(wait)) => format!("半数作业排队不超过 {}。", duration(wait, language)),
+        (true, Some(wait)) if wait < 1.0 => "至少半数作业无需排队。".to_owned(),
+        (false, Some(wait)) => {
+            format!(
+                " Half of the jobs that started waited no longer than {}.",
+                duration(wait, language)
+            )
+        }
+        (true, Some(wait)) => format!("已开始的作业半数排队不超过 {}。", duration(wait, language)),
     };
     format!("{why}{waited}")
 }

@@ -116,7 +116,7 @@ fn a_floor_stands_behind_its_number() {
     };
     let data = report(totals, None);
     let told = used(&data, EN).sentence;
-    assert!(told.starts_with("Of 1 GPU (the most ever held in an hour"), "{told}");
+    assert!(told.starts_with("Of 1 GPU (the most ever held at once"), "{told}");
     // Readings and a job that do not meet.
     let told = healthy(&data, EN).sentence;
     assert!(told.contains("import allocations") && told.contains("started at once"), "{told}");
