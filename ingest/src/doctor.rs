@@ -115,7 +115,8 @@ pub async fn examine(
     if let Some(folder) = store.folder() {
         for (place, what) in ailing(&folder.join(WAL_FOLDER))? {
             let place = Path::new(WAL_FOLDER).join(place).to_string_lossy().into_owned();
-            let way_out = "what can be read is moved into the tables; the segment stays for a look";
+            let way_out = "what can be read is moved into the tables; the segment stays as \
+                           `.damaged`: delete it once it has been looked at";
             examined.findings.push(Finding::by_hand("damaged-wal", place, what, way_out.into()));
         }
     }

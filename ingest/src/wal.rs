@@ -26,6 +26,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ use crate::error::IngestError;
 use crate::schema::Table;
 pub(crate) use ailing::ailing;
 pub use disk::{Disk, LocalDisk, LogFile};
-pub use flush::{FlushSettings, Flushed, flush};
+pub use flush::{Flushed, flush};
 pub use overlay::{Overlay, overlay, waits};
 use segment::{LogId, Place, Places, Previous, Segment, Writer};
 
@@ -72,6 +73,10 @@ pub struct Wal {
     open: Option<Writer>,
     /// Closed segments: number and bytes, in order.
     closed: Vec<(u64, u64)>,
+    /// The last segment whose rows are in the tables, as far as this process knows.
+    moved: u64,
+    /// Segments of which some rows could not be read.
+    damaged: BTreeSet<u64>,
     /// The segment before the next one, as far as its rows were acknowledged.
     previous: Option<Previous>,
     next: u64,
@@ -122,9 +127,20 @@ impl Wal {
         let next = closed.last().map_or(1, |(number, _)| number + 1);
         // Numbers begin anew only under a new identity: a table remembers which it has.
         let id = found.id.unwrap_or_else(draw);
-        let name = name.to_owned();
-        let (open, _lock) = (None, lock);
-        Ok(Self { disk, folder, name, id, settings, _lock, open, closed, previous, next })
+        Ok(Self {
+            disk,
+            folder,
+            name: name.to_owned(),
+            id,
+            settings,
+            _lock: lock,
+            open: None,
+            closed,
+            moved: 0,
+            damaged: BTreeSet::new(),
+            previous,
+            next,
+        })
     }
 
     /// The name under which a table remembers which segments of this log it has.
@@ -132,10 +148,10 @@ impl Wal {
         application(&self.name, self.id)
     }
 
-    /// Bytes of all segments.
+    /// Bytes of the segments that wait to be moved into the tables.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let closed: u64 = self.closed.iter().map(|(_, bytes)| bytes).sum();
+        let closed: u64 = self.waiting().filter_map(|place| place.bytes).sum();
         closed + self.open.as_ref().map_or(0, Writer::bytes)
     }
 
@@ -188,20 +204,22 @@ impl Wal {
         self.closed.last().map(|(number, _)| *number)
     }
 
-    /// Deletes the closed segments up to `last`, whose rows are in the tables, except the newest of
-    /// all: it tells how the next one is numbered. One of which some could not be read stays, as
-    /// `<number>.wal.damaged`.
+    /// Takes note that the rows of the segments up to `last` are in the tables, and deletes these,
+    /// except the newest of all: it tells how the next one is numbered. One in `damaged`, of which
+    /// some rows could not be read, is set aside as `<number>.wal.damaged`.
     ///
     /// # Errors
     /// [`IngestError::Wal`]; segments that stay are known to the tables and not seen again.
     pub(crate) fn forget(&mut self, last: u64, damaged: &[u64]) -> Result<(), IngestError> {
+        self.moved = self.moved.max(last);
+        self.damaged.extend(damaged);
         let newest = self.next - 1;
         while let Some((number, _)) = self.closed.first().copied()
-            && number <= last
+            && number <= self.moved
             && number < newest
         {
             let path = segment::path(&self.folder, number);
-            let gone = match damaged.contains(&number) {
+            let gone = match self.damaged.contains(&number) {
                 true => self.disk.rename(&path, &path.with_extension("wal.damaged")),
                 false => self.disk.remove(&path),
             };
@@ -211,13 +229,15 @@ impl Wal {
                 return Err(wal_error("delete a segment of", &self.folder, error));
             }
             self.closed.remove(0);
+            self.damaged.remove(&number);
         }
         Ok(())
     }
 
-    /// The closed segments.
-    pub(crate) fn closed(&self) -> impl Iterator<Item = Place> + '_ {
-        self.closed.iter().map(|(number, bytes)| Place { number: *number, bytes: Some(*bytes) })
+    /// The closed segments whose rows are not known to be in the tables.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Place> + '_ {
+        let waiting = self.closed.iter().filter(|(number, _)| *number > self.moved);
+        waiting.map(|(number, bytes)| Place { number: *number, bytes: Some(*bytes) })
     }
 
     /// Reads a closed segment.
@@ -225,6 +245,34 @@ impl Wal {
         Segment::read(self.disk.as_ref(), &self.folder, place)
             .map_err(|error| wal_error("read a segment of", &self.folder, error))
     }
+}
+
+/// A log in a folder of logs, and where its segments are.
+#[derive(Debug)]
+struct Log {
+    name: String,
+    folder: PathBuf,
+    places: Places,
+}
+
+/// The logs in a folder of logs, which need not be there.
+fn logs(disk: &dyn Disk, folder: &Path) -> Result<Vec<Log>, IngestError> {
+    let failed = |source| wal_error("read", folder, source);
+    let mut names = match disk.list(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        names => names.map_err(failed)?,
+    };
+    names.sort();
+    let mut found = Vec::new();
+    for name in names {
+        let folder = folder.join(&name);
+        match Places::find(disk, &folder) {
+            Ok(places) => found.push(Log { name, folder, places }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(found)
 }
 
 /// What a table calls the segments of a log.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use loadline_ingest::Store;
 use loadline_ingest::collect::{Collector, Health, Stop, inbox, run_with};
 use loadline_ingest::source::folder::{FolderCollector, FolderSettings};
 use loadline_ingest::source::node::{NodeCollector, NodeSettings};
@@ -29,9 +30,7 @@ pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Fai
     let asked = asked(&config.collect, args);
     let node = asked.name.clone().unwrap_or_else(host);
     let collectors = collectors(&config, &asked, &node)?;
-    let folder = store
-        .folder()
-        .map_or_else(|| PathBuf::from("loadline-wal"), |store| store.join(WAL_FOLDER));
+    let folder = wal_folder(&store);
     let limits = WalSettings { bytes_max: asked.wal_bytes_max, ..WalSettings::default() };
     let wal = Wal::open(&folder, &node, limits)?;
     let health = Arc::new(Health::new(Box::new(print::aside)));
@@ -176,6 +175,19 @@ fn stop_on_signal(stop: &Stop, lasting: Option<i64>) -> Result<(), Failure> {
         stop.set();
     });
     Ok(())
+}
+
+/// Where the write-ahead logs of a store are: beside its tables, or, of an object store, in a
+/// folder here that bears its name, so that rows never get into another.
+fn wal_folder(store: &Store) -> PathBuf {
+    match store.folder() {
+        Some(folder) => folder.join(WAL_FOLDER),
+        None => {
+            let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+            let name: String = store.url().as_str().chars().map(plain).collect();
+            PathBuf::from("loadline-wal").join(name.trim_matches('-'))
+        }
+    }
 }
 
 fn host() -> String {

@@ -3,6 +3,7 @@
 mod capacity;
 pub(super) mod expansion;
 pub(super) mod forecast;
+pub(super) mod idle;
 pub(super) mod plan;
 pub(super) mod scale;
 

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use loadline_engine::Session;
 use loadline_forecast::{ForecastError, Plan, PlanSettings, QuantileLevel};
 
-use super::outlook::plan::Idle;
+use super::outlook::idle::Idle;
 use super::{Context, outlook, period, print};
 use crate::cli::ReportArgs;
 use crate::config::Config;
@@ -87,7 +87,7 @@ pub(super) async fn gather(
     let hardware = asked.hardware().await?;
     asked.bar.set_message("forecast and plan");
     asked.bar.inc(1);
-    let idle = outlook::plan::idle(session, None).await?;
+    let idle = outlook::idle::idle(session).await?.fleet;
     let looked = look(session, &idle, lead_time_days).await?;
     asked.bar.finish_and_clear();
     let decision = decide(&Grounds {

@@ -11,7 +11,7 @@ use super::{CollectSettings, Health};
 use crate::compact::{CompactSettings, SweepSettings, compact, sweep};
 use crate::error::IngestError;
 use crate::store::Store;
-use crate::wal::{FlushSettings, Wal, flush};
+use crate::wal::{Wal, flush};
 
 /// Time between two looks at how full the log is.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ pub(super) fn keep(
         if !ended && !full && flushed.elapsed() < settings.flush_every {
             continue;
         }
-        let moved = runtime.block_on(flush(wal, store, &FlushSettings::default()));
+        let moved = runtime.block_on(flush(wal, store));
         flushed = Instant::now();
         note(health, wal, &moved, failing);
         failing = moved.is_err();

@@ -11,13 +11,6 @@ use crate::import::{Import, ImportSettings, ImportSummary};
 use crate::schema::Table;
 use crate::store::{Mark, Store};
 
-/// Settings of a flush.
-#[derive(Debug, Clone, Default)]
-pub struct FlushSettings {
-    /// Sampling interval in seconds; the median spacing of each GPU without it.
-    pub interval_s: Option<f64>,
-}
-
 /// What a flush moved.
 #[derive(Debug, Default)]
 pub struct Flushed {
@@ -34,13 +27,11 @@ pub struct Flushed {
 /// # Errors
 /// [`IngestError::Store`] or [`IngestError::Wal`]. The log then keeps everything; tables that were
 /// committed before the failure are not given their rows again.
-pub async fn flush(
-    wal: &Mutex<Wal>,
-    store: &Store,
-    settings: &FlushSettings,
-) -> Result<Flushed, IngestError> {
+pub async fn flush(wal: &Mutex<Wal>, store: &Store) -> Result<Flushed, IngestError> {
     let locked = || wal.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(last) = locked().close() else { return Ok(Flushed::default()) };
+    let last = locked().close();
+    let places: Vec<Place> = locked().waiting().collect();
+    let Some(last) = last.filter(|_| !places.is_empty()) else { return Ok(Flushed::default()) };
     let application = locked().application();
     let mut known = BTreeMap::new();
     for table in Table::ALL {
@@ -50,21 +41,12 @@ pub async fn flush(
         };
         known.insert(table, segment);
     }
-    let import = ImportSettings {
-        format: "collect".into(),
-        interval_s: settings.interval_s,
-        ..ImportSettings::default()
-    };
+    let import = ImportSettings { format: "collect".into(), ..ImportSettings::default() };
     let mark = Mark { application, segment: last };
     let mut import = Import::new(import, Box::new(|_| ())).marked(mark);
     let mut flushed = Flushed::default();
     let mut waited = false;
-    let places: Vec<Place> = locked().closed().filter(|place| place.number <= last).collect();
     for place in places {
-        // A segment that every table has was kept for its number only.
-        if known.values().all(|segment| *segment >= place.number) {
-            continue;
-        }
         let segment = locked().read(place)?;
         if !segment.damaged_at.is_empty() {
             flushed.damaged.push(segment.number);

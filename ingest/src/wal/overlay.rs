@@ -6,8 +6,8 @@ use std::path::Path;
 use arrow::array::RecordBatch;
 
 use super::disk::{Disk, LocalDisk};
-use super::segment::{Places, Segment};
-use super::{WAL_FOLDER, application, wal_error};
+use super::segment::Segment;
+use super::{WAL_FOLDER, application, logs, wal_error};
 use crate::batch::Output;
 use crate::error::IngestError;
 use crate::import::{Import, ImportSettings};
@@ -100,39 +100,20 @@ async fn merged(waiting: Vec<Waiting>, store: &Store) -> Result<Vec<Overlay>, In
 /// [`IngestError::Wal`] when a folder cannot be read.
 pub fn waits(store: &Store) -> Result<bool, IngestError> {
     let Some(folder) = store.folder() else { return Ok(false) };
-    let logs = folder.join(WAL_FOLDER);
-    let failed = |source| wal_error("list", &logs, source);
-    let names = match LocalDisk.list(&logs) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        names => names.map_err(failed)?,
-    };
-    for name in names.iter().filter(|name| logs.join(name).is_dir()) {
-        if !Places::find(&LocalDisk, &logs.join(name)).map_err(failed)?.places.is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let logs = logs(&LocalDisk, &folder.join(WAL_FOLDER))?;
+    Ok(logs.iter().any(|log| !log.places.places.is_empty()))
 }
 
 /// Rows of all logs in a folder of logs.
 fn waiting(disk: &dyn Disk, folder: &Path) -> Result<Vec<Waiting>, IngestError> {
-    let failed = |source| wal_error("read", folder, source);
-    let names = match disk.list(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        names => names.map_err(failed)?,
-    };
     let mut waiting = Vec::new();
-    for name in names {
-        let log = folder.join(&name);
-        let found = match Places::find(disk, &log) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => continue,
-            found => found.map_err(failed)?,
-        };
-        let Some(id) = found.id else { continue };
-        for place in found.places {
-            let segment = Segment::read(disk, &log, place).map_err(failed)?;
+    for log in logs(disk, folder)? {
+        let Some(id) = log.places.id else { continue };
+        for place in log.places.places {
+            let segment = Segment::read(disk, &log.folder, place);
+            let segment = segment.map_err(|source| wal_error("read", &log.folder, source))?;
             let rows = segment.rows()?;
-            let application = application(&name, id);
+            let application = application(&log.name, id);
             waiting.push(Waiting { application, segment: segment.number, rows });
         }
     }

@@ -1,35 +1,18 @@
 //! `loadline plan`: when the load meets capacity, how many GPUs by when, and what could be had
 //! back first.
 
-use chrono::{DateTime, TimeDelta};
+use chrono::DateTime;
 use chrono_tz::Tz;
 use loadline_engine::calendar::Calendar;
-use loadline_engine::{Params, Session, query};
 use loadline_forecast::{Meets, Plan, PlanSettings, QuantileLevel, Series};
 use serde::Serialize;
 
-use super::super::row::rows;
 use super::super::{Context, print};
 use super::expansion::{Expansion, expansion};
+use super::idle::{Idle, idle};
 use super::{Capacity, capacity, offered};
 use crate::cli::{PlanArgs, SplitBy};
 use crate::failure::Failure;
-
-/// Days over which idle-held GPU-hours are summed.
-const IDLE_DAYS: i64 = 28;
-
-/// GPU-hours that jobs held while idle in the last weeks of the store.
-#[derive(Debug, Clone, Default, Serialize)]
-pub(in crate::commands) struct Idle {
-    /// GPU-hours; `None` where nothing was read.
-    pub(in crate::commands) gpu_hours: Option<f64>,
-    /// The same per week.
-    pub(in crate::commands) gpu_hours_per_week: Option<f64>,
-    /// What they cost; `None` where a GPU has no price.
-    pub(in crate::commands) cost: Option<f64>,
-    /// Days summed over.
-    pub(in crate::commands) days: f64,
-}
 
 /// Plan of a pool, or why there is none.
 #[derive(Debug, Serialize)]
@@ -59,10 +42,11 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
         return Err(Failure::usage(format!("there is no pool `{pool}`"))
             .detail(format!("pools are {}", known.join(", "))));
     }
+    let idle = idle(&session).await?;
     let mut planned = Vec::new();
     if args.pool.is_none() {
         let load = offered(&session, None).await?;
-        let idle = idle(&session, None).await?;
+        let idle = idle.fleet.clone();
         planned.push(make("fleet", load.first(), &fleet, idle, (args, calendar))?);
     }
     if args.pool.is_some() || pools.len() > 1 {
@@ -70,7 +54,7 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
         for (pool, capacity) in &pools {
             if args.pool.as_ref().is_none_or(|asked| asked == pool) {
                 let load = loads.iter().find(|load| load.name() == pool);
-                let idle = idle(&session, Some(pool)).await?;
+                let idle = idle.of(pool);
                 // GPUs to add are the fleet's, unless a pool was named.
                 let add_gpus = if args.pool.is_some() { args.add_gpus } else { 0.0 };
                 let args = PlanArgs { add_gpus, ..args.clone() };
@@ -237,35 +221,6 @@ pub(in crate::commands) fn floor(capacity: &Capacity) -> String {
         "capacity is not known; the most GPUs ever held at once, {:.0}, is a floor (state it under [[capacity]] in loadline.toml, or import an inventory)",
         capacity.gpus
     )
-}
-
-/// GPU-hours held while idle over the last weeks, of the fleet or of a pool.
-pub(in crate::commands) async fn idle(
-    session: &Session,
-    pool: Option<&str>,
-) -> Result<Idle, Failure> {
-    let (first, until) = session.span();
-    let from = first.max(until - TimeDelta::days(IDLE_DAYS));
-    let days = (until - from).num_seconds() as f64 / 86_400.0;
-    let params: Params =
-        [("from".to_owned(), from.to_rfc3339()), ("until".to_owned(), until.to_rfc3339())].into();
-    let asked = pool.map_or_else(String::new, |pool| {
-        format!("WHERE i.\"partition\" = '{}'", pool.replace('\'', "''"))
-    });
-    let text = format!(
-        "SELECT sum(i.gpu_hours_idle) AS gpu_hours, CASE WHEN count(*) FILTER \
-         (WHERE i.gpu_hours_idle > 0 AND i.cost_idle IS NULL) = 0 THEN sum(i.cost_idle) END AS cost \
-         FROM answer i {asked}"
-    );
-    let answer = session.query_over(&query::find("idle_held")?, &params, &text).await?;
-    let row = rows(&answer).into_iter().next();
-    let gpu_hours = row.as_ref().and_then(|row| row.number("gpu_hours"));
-    Ok(Idle {
-        gpu_hours,
-        gpu_hours_per_week: gpu_hours.filter(|_| days > 0.0).map(|hours| hours * 7.0 / days),
-        cost: row.as_ref().and_then(|row| row.number("cost")),
-        days,
-    })
 }
 
 /// When the load meets capacity and what to order by when, in words and local dates.

@@ -3,7 +3,7 @@
 use chrono::DateTime;
 use loadline_forecast::{Meets, Plan};
 
-use super::super::outlook::plan::Idle;
+use super::super::outlook::idle::Idle;
 use crate::report::data::{Action, Decision, Outlook, Totals};
 
 /// Below this share of held GPU-hours a fleet that fits its load has GPUs to switch off.

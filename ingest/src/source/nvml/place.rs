@@ -23,7 +23,7 @@ pub(super) struct Place {
     pub(super) index: u32,
     /// The board that sat there when it last told.
     pub(super) facts: Option<Arc<Facts>>,
-    /// Whether it told in this session.
+    /// Whether it told since the driver was opened.
     pub(super) told: bool,
     /// Whether a round is under way.
     pub(super) busy: bool,

@@ -56,7 +56,7 @@ fn readers_see_the_same_before_and_after_a_flush() {
             all.dedup();
             let before = seen(&disk, &store).await;
             assert_eq!(before.iter().map(|(at, _)| *at).collect::<Vec<_>>(), all);
-            flush(&wal, &store, &FlushSettings::default()).await.unwrap();
+            flush(&wal, &store).await.unwrap();
             assert_eq!(stored(&store).await, before);
             assert_eq!(seen(&disk, &store).await, before);
         }
@@ -78,7 +78,7 @@ fn readings_that_come_in_order_rewrite_no_file() {
                     wal.lock().unwrap().append(&[(Table::Samples, row)]).unwrap();
                 }
             }
-            flush(&wal, &store, &FlushSettings::default()).await.unwrap();
+            flush(&wal, &store).await.unwrap();
             let snapshot = store.snapshot(Table::Samples).await.unwrap().unwrap();
             assert_eq!(snapshot.files.len(), flushes);
         }
@@ -87,7 +87,7 @@ fn readings_that_come_in_order_rewrite_no_file() {
         assert_eq!(all.len(), 20);
         // A late one meets what is there, and the day is one file again.
         wal.lock().unwrap().append(&[(Table::Samples, reading("n2", 45, 9.5))]).unwrap();
-        flush(&wal, &store, &FlushSettings::default()).await.unwrap();
+        flush(&wal, &store).await.unwrap();
         assert_eq!(store.snapshot(Table::Samples).await.unwrap().unwrap().files.len(), 1);
         assert_eq!(stored(&store).await.len(), 21);
     });
@@ -101,8 +101,49 @@ fn a_log_that_begins_anew_is_not_taken_for_the_old_one() {
             let disk = MemoryDisk::default();
             let wal = Mutex::new(open(&disk).unwrap());
             append(&mut wal.lock().unwrap(), second, second + 1);
-            flush(&wal, &store, &FlushSettings::default()).await.unwrap();
+            flush(&wal, &store).await.unwrap();
         }
+        assert_eq!(stored(&store).await.len(), 2);
+    });
+}
+
+#[test]
+fn a_full_log_has_room_again_once_its_rows_are_in_the_tables() {
+    run(async {
+        let (disk, store) = (MemoryDisk::default(), Store::open("memory://s").unwrap());
+        let settings = WalSettings { segment_bytes: 1 << 20, bytes_max: 8_000 };
+        let wal = Wal::open_on(Arc::new(disk), Path::new(LOGS), "a", settings).unwrap();
+        let wal = Mutex::new(wal);
+        let mut kept = 0;
+        for start in [0, 100, 200] {
+            let appended = append(&mut wal.lock().unwrap(), start, start + 20).len();
+            assert!((2..20).contains(&appended), "{appended} from {start}");
+            kept += appended;
+            flush(&wal, &store).await.unwrap();
+            assert_eq!((stored(&store).await.len(), wal.lock().unwrap().bytes()), (kept, 0));
+        }
+        // Nothing waits: nothing is asked of the store.
+        let calls = Arc::new(AtomicUsize::new(0));
+        let fault = faulty::Fault::Once(usize::MAX);
+        let counted = store.wrapped(|inner| Faulty::over(inner, fault, Arc::clone(&calls)));
+        assert!(flush(&wal, &counted).await.unwrap().summary.is_none());
+        assert_eq!(calls.load(std::sync::atomic::Ordering::SeqCst), 0);
+    });
+}
+
+#[test]
+fn a_damaged_segment_is_told_once_and_set_aside_when_another_is_newer() {
+    run(async {
+        let (disk, store) = (MemoryDisk::default(), Store::open("memory://s").unwrap());
+        let wal = Mutex::new(open(&disk).unwrap());
+        append(&mut wal.lock().unwrap(), 0, 2);
+        let path = segment::path(&Path::new(LOGS).join("a"), 1);
+        disk.spoil(&path, |bytes| bytes[200] ^= 1);
+        assert_eq!(flush(&wal, &store).await.unwrap().damaged, [1]);
+        append(&mut wal.lock().unwrap(), 2, 3);
+        assert!(flush(&wal, &store).await.unwrap().damaged.is_empty(), "told once");
+        let aside = path.with_extension("wal.damaged");
+        assert!(disk.paths().contains(&aside) && !disk.paths().contains(&path));
         assert_eq!(stored(&store).await.len(), 2);
     });
 }
@@ -115,7 +156,7 @@ fn a_log_that_was_flushed_and_opened_again_goes_on() {
             let wal = Mutex::new(open(&disk).unwrap());
             append(&mut wal.lock().unwrap(), second, second + 1);
             assert_eq!(seen(&disk, &store).await.len() as i64, second / 30 + 1);
-            flush(&wal, &store, &FlushSettings::default()).await.unwrap();
+            flush(&wal, &store).await.unwrap();
         }
         assert_eq!(stored(&store).await.len(), 3);
     });
@@ -132,14 +173,14 @@ async fn with_store_fault(fault: faulty::Fault) -> (Vec<(i64, f64)>, usize) {
         let job: ArrayRef = Arc::new(StringArray::from(vec!["7"]));
         let job = RecordBatch::try_from_iter([("job_id", job)]).unwrap();
         wal.lock().unwrap().append(&[(Table::Jobs, job)]).unwrap();
-        let _ = flush(&wal, &store, &FlushSettings::default()).await;
+        let _ = flush(&wal, &store).await;
         assert_eq!(seen(&disk, &sound).await.len(), if start == 0 { 2 } else { 4 }, "{fault:?}");
     }
     drop(wal);
     let disk =
         disk.after(PowerCut { bytes: super::super::disk_faults::Unsynced::Gone, names: false });
     let wal = Mutex::new(open(&disk).unwrap());
-    flush(&wal, &sound, &FlushSettings::default()).await.unwrap();
+    flush(&wal, &sound).await.unwrap();
     let jobs = sound.snapshot(Table::Jobs).await.unwrap().unwrap();
     assert_eq!(sound.read(&jobs, None).await.unwrap().num_rows(), 1, "{fault:?}");
     (stored(&sound).await, calls.load(std::sync::atomic::Ordering::SeqCst))

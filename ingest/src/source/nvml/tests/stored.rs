@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::collect::Gathered;
 use crate::store::Store;
-use crate::wal::{FlushSettings, Wal, WalSettings, flush};
+use crate::wal::{Wal, WalSettings, flush};
 
 /// A log and a store of their own.
 struct Kept {
@@ -32,7 +32,7 @@ impl Kept {
     }
 
     async fn flush(&self) {
-        flush(&self.wal, &self.store, &FlushSettings::default()).await.unwrap();
+        flush(&self.wal, &self.store).await.unwrap();
     }
 
     async fn texts(&self, table: Table, columns: &[&str]) -> Vec<String> {
