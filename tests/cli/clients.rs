@@ -7,14 +7,16 @@ use super::fleet::{ask, fleet, words};
 /// Names an interpreter that has the readers; set where their absence is a failure.
 const INTERPRETER: &str = "LOADLINE_PYTHON";
 
-/// The interpreter that has the readers; `None` where there is none and none is demanded.
-fn python(test: &str) -> Option<String> {
+/// The packages that read a store or an export.
+const READERS: &str = "deltalake, duckdb, polars, pyarrow";
+
+/// The interpreter that has `packages`; `None` where there is none and none is demanded.
+pub(crate) fn python(test: &str, packages: &str) -> Option<String> {
     let asked = std::env::var(INTERPRETER).ok();
     let python = asked.clone().unwrap_or_else(|| "python3".to_owned());
-    let known =
-        Command::new(&python).args(["-c", "import deltalake, duckdb, polars, pyarrow"]).output();
+    let known = Command::new(&python).args(["-c", &format!("import {packages}")]).output();
     if asked.is_none() && !known.is_ok_and(|known| known.status.success()) {
-        println!("skipped: {test} needs them in python3");
+        println!("skipped: {test} needs {packages} in python3");
         return None;
     }
     Some(python)
@@ -22,7 +24,9 @@ fn python(test: &str) -> Option<String> {
 
 #[test]
 fn deltalake_duckdb_and_polars_read_the_store_alike() {
-    let Some(python) = python("deltalake_duckdb_and_polars_read_the_store_alike") else { return };
+    let Some(python) = python("deltalake_duckdb_and_polars_read_the_store_alike", READERS) else {
+        return;
+    };
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/open_store.py");
     let read =
         Command::new(python).arg(script).arg(fleet().folder.join("fleet/data")).output().unwrap();
@@ -40,7 +44,8 @@ fn deltalake_duckdb_and_polars_read_the_store_alike() {
 #[test]
 fn pyarrow_duckdb_and_polars_read_local_days_in_an_export() {
     // Breaks if a zone that we write is one that they do not know, or a folder's date is no date.
-    let Some(python) = python("pyarrow_duckdb_and_polars_read_local_days_in_an_export") else {
+    let Some(python) = python("pyarrow_duckdb_and_polars_read_local_days_in_an_export", READERS)
+    else {
         return;
     };
     let asked = "export gpu_hours --param per=day --param from=2026-03-02 --param until=2026-03-09";

@@ -12,19 +12,16 @@ use chrono::{NaiveDate, Utc};
 use deltalake::kernel::Add;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::metadata::SortingColumn;
-use parquet::file::properties::WriterProperties;
 
 use super::Cause;
 use super::delta::DATE;
 use crate::merge::conform;
 use crate::schema::Table;
 
+mod encoding;
 mod stats;
-
-/// Rows of a row group: enough to compress well, few enough to skip by statistics.
-const ROW_GROUP_ROWS: usize = 1 << 20;
+#[cfg(test)]
+mod tests;
 
 /// Rows that get their absent columns at once: NULLs take room only while they are encoded.
 const SLICE_ROWS: usize = 1 << 15;
@@ -76,14 +73,9 @@ pub(crate) fn sum_of(path: &str) -> Option<u32> {
 /// the one that fails deletes its own.
 pub(super) fn encode(table: Table, content: &Content) -> Result<(Add, Vec<u8>), Cause> {
     let schema = file_schema(table);
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_sorting_columns(Some(sorting(table)))
-        .set_created_by(concat!("loadline ", env!("CARGO_PKG_VERSION")).to_owned())
-        .build();
-    let options =
-        ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+    let options = ArrowWriterOptions::new()
+        .with_properties(encoding::properties(table)?)
+        .with_skip_arrow_metadata(true);
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new_with_options(&mut bytes, Arc::clone(&schema), options)?;
     let mut stats = stats::Stats::new(&schema);
@@ -130,15 +122,6 @@ fn file_schema(table: Table) -> SchemaRef {
         _ => field.as_ref().clone(),
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-fn sorting(table: Table) -> Vec<SortingColumn> {
-    let schema = table.schema();
-    let positions = table.sorted_by().iter().filter_map(|column| schema.index_of(column).ok());
-    positions
-        .filter_map(|position| i32::try_from(position).ok())
-        .map(|column_idx| SortingColumn { column_idx, descending: false, nulls_first: true })
-        .collect()
 }
 
 fn slice(

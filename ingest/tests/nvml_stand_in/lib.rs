@@ -144,7 +144,7 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(to: *mut c_int) -> nv
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(to: *mut c_uint) -> nvmlReturn_t {
-    unsafe { put(to, script::gpus().map(|gpus| gpus.len() as c_uint)) }
+    unsafe { put(to, script::gpus().map(|gpus| gpus as c_uint)) }
 }
 
 #[unsafe(no_mangle)]

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlProcessInfo_t, nvmlReturn_t};
@@ -31,10 +32,19 @@ unsafe extern "C" {
     fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
 }
 
-/// The script as it stands.
-pub(crate) fn script() -> Result<Value, nvmlReturn_t> {
+/// The script as it stands. One that says that it is `fixed` is read once: what a collector costs
+/// can be measured then.
+pub(crate) fn script() -> Result<Arc<Value>, nvmlReturn_t> {
+    static FIXED: OnceLock<Arc<Value>> = OnceLock::new();
+    if let Some(fixed) = FIXED.get() {
+        return Ok(Arc::clone(fixed));
+    }
     let text = std::fs::read(path().ok_or(UNKNOWN)?).map_err(|_| UNKNOWN)?;
-    serde_json::from_slice(&text).map_err(|_| UNKNOWN)
+    let script: Arc<Value> = Arc::new(serde_json::from_slice(&text).map_err(|_| UNKNOWN)?);
+    if script["fixed"] == Value::Bool(true) {
+        return Ok(Arc::clone(FIXED.get_or_init(|| script)));
+    }
+    Ok(script)
 }
 
 /// Beside the file that this code was loaded from.
@@ -55,9 +65,9 @@ fn path() -> Option<PathBuf> {
     Some(path.into())
 }
 
-/// Every GPU of the script.
-pub(crate) fn gpus() -> Result<Vec<Value>, nvmlReturn_t> {
-    script()?["gpus"].as_array().cloned().ok_or(UNKNOWN)
+/// How many GPUs the script has.
+pub(crate) fn gpus() -> Result<usize, nvmlReturn_t> {
+    script()?["gpus"].as_array().map(Vec::len).ok_or(UNKNOWN)
 }
 
 /// A handle says which GPU, and which slice of it.
@@ -69,50 +79,58 @@ pub(crate) fn handle(index: c_uint, slice: Option<c_uint>) -> nvmlDevice_t {
 /// A GPU or slice of the script.
 pub(crate) struct Gpu {
     index: c_uint,
-    told: Value,
+    slice: Option<usize>,
+    script: Arc<Value>,
 }
 
 /// What `device` is, where it answers to `call`. A GPU that hangs does not answer at all.
 pub(crate) fn gpu(device: nvmlDevice_t, call: &str) -> Result<Gpu, nvmlReturn_t> {
     let code = device.addr();
     let index = (code & 0xffff).checked_sub(1).ok_or(INVALID_ARGUMENT)?;
-    let board = loop {
-        let board = gpus()?.get(index).cloned().ok_or(INVALID_ARGUMENT)?;
+    let script = loop {
+        let script = script()?;
+        let board = script["gpus"].get(index).ok_or(INVALID_ARGUMENT)?;
         if board["hangs"] != Value::Bool(true) {
-            break board;
+            break script;
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let fails = |told: &Value| told["fails"].as_u64().or(told["errors"][call].as_u64());
-    if let Some(code) = fails(&board) {
+    let board = &script["gpus"][index];
+    if let Some(code) = board["fails"].as_u64().or(board["errors"][call].as_u64()) {
         return Err(code as nvmlReturn_t);
     }
-    let told = match (code >> 16).checked_sub(1) {
-        None => board,
-        Some(slice) => board["mig"].get(slice).cloned().ok_or(NOT_FOUND)?,
-    };
-    Ok(Gpu { index: index as c_uint, told })
+    let slice = (code >> 16).checked_sub(1);
+    if slice.is_some_and(|slice| board["mig"].get(slice).is_none()) {
+        return Err(NOT_FOUND);
+    }
+    Ok(Gpu { index: index as c_uint, slice, script })
 }
 
 impl Gpu {
+    /// What the script tells of it.
+    fn told(&self) -> &Value {
+        let board = &self.script["gpus"][self.index as usize];
+        self.slice.map_or(board, |slice| &board["mig"][slice])
+    }
+
     pub(crate) fn slice(&self, slice: c_uint) -> nvmlDevice_t {
         handle(self.index, Some(slice))
     }
 
     pub(crate) fn text(&self, key: &str) -> Result<String, nvmlReturn_t> {
-        self.told[key].as_str().map(str::to_owned).ok_or(NOT_SUPPORTED)
+        self.told()[key].as_str().map(str::to_owned).ok_or(NOT_SUPPORTED)
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<u64, nvmlReturn_t> {
-        self.told[key].as_u64().ok_or(NOT_SUPPORTED)
+        self.told()[key].as_u64().ok_or(NOT_SUPPORTED)
     }
 
     pub(crate) fn list(&self, key: &str) -> Result<&Vec<Value>, nvmlReturn_t> {
-        self.told[key].as_array().ok_or(NOT_SUPPORTED)
+        self.told()[key].as_array().ok_or(NOT_SUPPORTED)
     }
 
     pub(crate) fn item(&self, key: &str, place: c_uint) -> Result<u64, nvmlReturn_t> {
-        self.told[key].get(place as usize).and_then(Value::as_u64).ok_or(NOT_SUPPORTED)
+        self.told()[key].get(place as usize).and_then(Value::as_u64).ok_or(NOT_SUPPORTED)
     }
 
     pub(crate) fn pair(&self, key: &str) -> Result<[u64; 2], nvmlReturn_t> {
@@ -120,17 +138,17 @@ impl Gpu {
     }
 
     pub(crate) fn object(&self, key: &str) -> Result<Value, nvmlReturn_t> {
-        Some(self.told[key].clone()).filter(Value::is_object).ok_or(NOT_SUPPORTED)
+        Some(self.told()[key].clone()).filter(Value::is_object).ok_or(NOT_SUPPORTED)
     }
 
     /// A number below `key`.
     pub(crate) fn under(&self, key: &str, name: &str) -> Option<f64> {
-        self.told[key][name].as_f64()
+        self.told()[key][name].as_f64()
     }
 
     /// Pairs of numbers below `key`.
     pub(crate) fn pairs(&self, key: &str, name: &str) -> Result<Vec<[u64; 2]>, nvmlReturn_t> {
-        let listed = self.told[key][name].as_array().ok_or(NOT_SUPPORTED)?;
+        let listed = self.told()[key][name].as_array().ok_or(NOT_SUPPORTED)?;
         let pair = |pair: &Value| Some([pair.get(0)?.as_u64()?, pair.get(1)?.as_u64()?]);
         listed.iter().map(pair).collect::<Option<_>>().ok_or(UNKNOWN)
     }
