@@ -7,6 +7,7 @@ mod clients;
 mod collects;
 mod fleet;
 mod imports;
+mod ledgers;
 mod object_stores;
 mod refusals;
 mod reports;

@@ -111,7 +111,7 @@ fn a_bucket_takes_imports_at_once_and_is_compacted_and_examined() {
     }
     assert_eq!(bucket.count(folder, "samples"), 800);
     let again = bucket.run(folder, "import samples a.csv b.csv --json");
-    assert!(again.contains("\"duplicates\": 400"), "{again}");
+    assert!(again.contains("\"rows_duplicate\": 400"), "{again}");
     assert_eq!(bucket.count(folder, "samples"), 800);
 
     bucket.run(folder, "compact --files-max 1");
