@@ -1,7 +1,7 @@
 -- GPU-hours held, busy and effective by team, user, project, workload or pool and local period.
 -- parameters: $from timestamp, $until timestamp,
 --             $by text = 'team' of team|user|project|workload|pool|fleet,
---             $per text = 'month' of bin
+--             $step text = 'month' of bin
 -- columns:    period_started_at timestamp, held_by text, gpu_hours_held float64 [GPU·h],
 --             gpu_hours_observed float64 [GPU·h], gpu_hours_busy float64 [GPU·h],
 --             gpu_hours_effective float64 [GPU·h], effective_signal text,
@@ -22,7 +22,7 @@ WITH held AS (
 ),
 held_bin AS (
     SELECT h.cluster, h.job_id, h.attempt, h.gpus, h.held_by,
-        unnest(split_bins(h.from_at, h.until_at, $per)) AS bin
+        unnest(split_bins(h.from_at, h.until_at, $step)) AS bin
     FROM held h
 ),
 read AS (
@@ -35,7 +35,7 @@ read AS (
 ),
 read_bin AS (
     SELECT r.gpus, r.util_ratio, r.effective_ratio, r.effective_signal, r.held_by,
-        unnest(split_bins(r.from_at, r.until_at, $per)) AS bin
+        unnest(split_bins(r.from_at, r.until_at, $step)) AS bin
     FROM read r
 ),
 part AS (

@@ -114,10 +114,13 @@ impl Context {
 
     /// Named questions: those of the folder that was named, and the program's own.
     fn questions(&self) -> Result<Vec<NamedQuery>, Failure> {
-        Ok(match &self.queries {
-            Some(folder) => query::queries_with(folder)?,
-            None => query::queries()?,
-        })
+        let Some(folder) = &self.queries else { return Ok(query::queries()?) };
+        let (all, bad) = query::queries_with(folder)?;
+        for error in bad {
+            let told = Failure::from(error).line();
+            print::aside(&format!("warning: {told}; this file is left out"));
+        }
+        Ok(all)
     }
 }
 
@@ -191,6 +194,16 @@ fn init(args: &crate::cli::InitArgs) -> Result<(), Failure> {
         ))
         .hint("add --force to replace it"));
     }
-    std::fs::write(&args.path, config::TEMPLATE)?;
+    let failed = |what: &str, path: &std::path::Path, error: std::io::Error| {
+        Failure::new(format!("could not {what} `{}`", path.display()))
+            .detail(error.to_string())
+            .hint("name a file in a folder that you may write to: `loadline init PATH`")
+    };
+    if let Some(folder) = args.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| failed("make the folder", folder, error))?;
+    }
+    std::fs::write(&args.path, config::TEMPLATE)
+        .map_err(|error| failed("write", &args.path, error))?;
     print::line(&format!("wrote {}", args.path.display()))
 }

@@ -9,6 +9,7 @@ pub mod lack;
 mod markdown;
 pub mod note;
 mod page;
+pub mod planned;
 pub mod tested;
 mod words;
 

@@ -61,10 +61,12 @@ pub enum EngineError {
         reason: String,
     },
     /// A query file whose header cannot be read.
-    #[error("cannot read the header of query `{query}`: {reason}")]
+    #[error("cannot read the header of query `{query}`, line {line}: {reason}")]
     Header {
-        /// Query.
+        /// Query, or its file.
         query: String,
+        /// Line of the file, from 1.
+        line: usize,
         /// What is wrong.
         reason: String,
     },

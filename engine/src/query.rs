@@ -2,11 +2,13 @@
 //! columns.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use datafusion::common::ScalarValue;
 
+mod folder;
+
+pub use self::folder::queries_with;
 use crate::calendar::{BinUnit, Calendar};
 use crate::error::EngineError;
 
@@ -76,30 +78,6 @@ pub fn queries() -> Result<Vec<NamedQuery>, EngineError> {
     embedded::QUERIES.iter().map(|(name, text)| NamedQuery::parse(name, text)).collect()
 }
 
-/// The questions that come with the program and those of `folder`, by name. A file of `folder`
-/// stands in for the program's own of that name.
-///
-/// # Errors
-/// [`EngineError::Read`] or [`EngineError::Header`].
-pub fn queries_with(folder: &Path) -> Result<Vec<NamedQuery>, EngineError> {
-    let failed = |path: &Path, source: std::io::Error| EngineError::Read {
-        path: path.display().to_string(),
-        source,
-    };
-    let mut all: BTreeMap<String, NamedQuery> =
-        queries()?.into_iter().map(|query| (query.name.clone(), query)).collect();
-    for entry in std::fs::read_dir(folder).map_err(|error| failed(folder, error))? {
-        let path = entry.map_err(|error| failed(folder, error))?.path();
-        if path.extension().is_none_or(|extension| extension != "sql") {
-            continue;
-        }
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
-        all.insert(name.clone(), NamedQuery::parse(&name, &text)?);
-    }
-    Ok(all.into_values().collect())
-}
-
 /// The question `name` that comes with the program.
 ///
 /// # Errors
@@ -125,12 +103,16 @@ impl NamedQuery {
     /// # Errors
     /// [`EngineError::Header`].
     pub fn parse(name: &str, text: &str) -> Result<Self, EngineError> {
-        let bad = |reason: String| EngineError::Header { query: name.to_owned(), reason };
+        let bad = |line: usize, reason: String| EngineError::Header {
+            query: name.to_owned(),
+            line,
+            reason,
+        };
         let lines = text.lines().take_while(|line| line.starts_with("--"));
         let header: Vec<&str> = lines.map(|line| line.trim_start_matches("--").trim()).collect();
         let purpose = header.first().copied().unwrap_or_default().to_owned();
         if purpose.is_empty() {
-            return Err(bad("the first line must be a comment that tells its purpose".into()));
+            return Err(bad(1, "the first line must be a comment that tells its purpose".into()));
         }
         let joined = header.join(" ");
         let declared = joined.split_once("parameters:").map_or("", |(_, rest)| rest);
@@ -139,7 +121,11 @@ impl NamedQuery {
             .split(',')
             .map(str::trim)
             .filter(|part| part.starts_with('$'))
-            .map(|part| Parameter::parse(part).map_err(&bad))
+            .map(|part| {
+                let name = part.split_whitespace().next().unwrap_or(part);
+                let line = header.iter().position(|line| line.contains(name)).unwrap_or(0) + 1;
+                Parameter::parse(part).map_err(|reason| bad(line, reason))
+            })
             .collect::<Result<_, _>>()?;
         Ok(Self { name: name.to_owned(), purpose, parameters, sql: text.to_owned() })
     }
@@ -250,6 +236,15 @@ impl Parameter {
     }
 }
 
+/// What else the length of a bin is called: a question that declares one name takes the other too.
+fn other_name(name: &str) -> Option<&'static str> {
+    match name {
+        "per" => Some("step"),
+        "step" => Some("per"),
+        _ => None,
+    }
+}
+
 fn instant(at: DateTime<Utc>) -> ScalarValue {
     ScalarValue::TimestampMillisecond(Some(at.timestamp_millis()), Some("UTC".into()))
 }
@@ -262,8 +257,9 @@ pub(crate) fn values(
     span: (DateTime<Utc>, DateTime<Utc>),
     calendar: &Calendar,
 ) -> Result<Vec<(String, ScalarValue)>, EngineError> {
+    let declared = |name: &str| query.parameters.iter().any(|parameter| parameter.name == name);
     for name in given.keys() {
-        if !query.parameters.iter().any(|parameter| parameter.name == *name) {
+        if !declared(name) && !other_name(name).is_some_and(declared) {
             return Err(EngineError::UnknownParameter {
                 query: query.name.clone(),
                 parameter: name.clone(),
@@ -273,7 +269,9 @@ pub(crate) fn values(
         }
     }
     let value = |parameter: &Parameter| {
-        let text = given.get(&parameter.name).or(parameter.default.as_ref());
+        let other = other_name(&parameter.name).filter(|other| !declared(other));
+        let text = given.get(&parameter.name).or_else(|| given.get(other?));
+        let text = text.or(parameter.default.as_ref());
         match (text, parameter.name.as_str()) {
             (Some(text), _) => {
                 parameter.value(text, calendar).map_err(|reason| EngineError::BadParameter {

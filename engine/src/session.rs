@@ -26,6 +26,7 @@ pub struct Session {
     as_of: DateTime<Utc>,
     started: Arc<AtomicI64>,
     begins_at: Option<DateTime<Utc>>,
+    ends_at: Option<DateTime<Utc>>,
     outliers: Arc<[Outlier]>,
     ledger: Ledger,
     calendar: Calendar,
@@ -103,7 +104,17 @@ impl Session {
         function::register(&context, config, instants, ledger.clone());
         view::register(&context).await?;
         let (calendar, writable) = (config.calendar.clone(), stored.is_none());
-        Ok(Self { context, as_of, started, begins_at, outliers, ledger, calendar, writable })
+        Ok(Self {
+            context,
+            as_of,
+            started,
+            begins_at,
+            ends_at: last,
+            outliers,
+            ledger,
+            calendar,
+            writable,
+        })
     }
 
     /// Earliest instant in the store at its opening, also where now was given as an earlier one;
@@ -111,6 +122,13 @@ impl Session {
     #[must_use]
     pub fn begins_at(&self) -> Option<DateTime<Utc>> {
         self.begins_at
+    }
+
+    /// Latest instant in the store at its opening that is no outlier, whatever counts as now;
+    /// `None` where nothing in it tells a time.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<DateTime<Utc>> {
+        self.ends_at
     }
 
     /// What counts as now.

@@ -15,6 +15,8 @@ pub struct Score {
     pub horizon_steps: usize,
     /// Forecast steps scored; gaps are not.
     pub steps: usize,
+    /// Mean of what came, in GPUs.
+    pub mean_gpus: f64,
     /// Mean absolute error of the median, in GPUs.
     pub mae_gpus: f64,
     /// The same of the seasonal naive.
@@ -31,17 +33,52 @@ pub struct Score {
     pub naive_coverage_80_ratio: f64,
 }
 
+/// Why no skill is stated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoSkill {
+    /// The benchmark misses by next to nothing: a ratio to that says nothing of the model.
+    #[error("the benchmark is exact")]
+    BenchmarkExact,
+    /// Nothing came to score against.
+    #[error("no outcome was seen")]
+    NothingScored,
+}
+
+/// A benchmark that misses by less than this share of the mean demand is exact.
+const EXACT_RATIO: f64 = 1e-3;
+
 impl Score {
-    /// `1 - pinball / naive pinball`: above 0 beats the naive; `None` where the naive was perfect.
-    #[must_use]
-    pub fn skill(&self) -> Option<f64> {
-        (self.naive_pinball_gpus > 0.0).then(|| 1.0 - self.pinball_gpus / self.naive_pinball_gpus)
+    /// `1 - pinball / naive pinball`: above 0 beats the naive.
+    ///
+    /// # Errors
+    /// [`NoSkill`] where that ratio would say nothing.
+    pub fn skill(&self) -> Result<f64, NoSkill> {
+        self.against(self.pinball_gpus, self.naive_pinball_gpus)
     }
 
     /// The same for the absolute error of the median.
+    ///
+    /// # Errors
+    /// As [`Score::skill`].
+    pub fn skill_mae(&self) -> Result<f64, NoSkill> {
+        self.against(self.mae_gpus, self.naive_mae_gpus)
+    }
+
+    /// The seasonal naive did better than the model.
     #[must_use]
-    pub fn skill_mae(&self) -> Option<f64> {
-        (self.naive_mae_gpus > 0.0).then(|| 1.0 - self.mae_gpus / self.naive_mae_gpus)
+    pub fn naive_is_better(&self) -> bool {
+        match self.skill() {
+            Ok(skill) => skill < 0.0,
+            Err(_) => self.pinball_gpus > self.naive_pinball_gpus,
+        }
+    }
+
+    fn against(&self, model: f64, naive: f64) -> Result<f64, NoSkill> {
+        match self.steps {
+            0 => Err(NoSkill::NothingScored),
+            _ if naive <= EXACT_RATIO * self.mean_gpus => Err(NoSkill::BenchmarkExact),
+            _ => Ok(1.0 - model / naive),
+        }
     }
 }
 
@@ -146,6 +183,7 @@ fn score(series: &Series, origins: &[usize], forecasts: &[Forecast], cut: usize)
         for (step, actual) in truth.enumerate().filter_map(|(i, v)| Some((i, (*v)?))) {
             let (model, naive) = (&forecast.quantiles, &forecast.naive);
             score.steps += 1;
+            score.mean_gpus += actual;
             score.mae_gpus += miss(model, step, actual);
             score.naive_mae_gpus += miss(naive, step, actual);
             score.pinball_gpus += pinball(model, step, actual);
@@ -157,6 +195,7 @@ fn score(series: &Series, origins: &[usize], forecasts: &[Forecast], cut: usize)
     }
     let n = score.steps.max(1) as f64;
     for sum in [
+        &mut score.mean_gpus,
         &mut score.mae_gpus,
         &mut score.naive_mae_gpus,
         &mut score.pinball_gpus,
@@ -188,4 +227,36 @@ fn inside(forecast: &QuantileForecast, step: usize, actual: f64, low: u16, high:
     };
     let covered = at(low).zip(at(high)).is_some_and(|(l, h)| l <= actual && actual <= h);
     f64::from(u8::from(covered))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_skill_is_stated_against_an_exact_benchmark() {
+        // Breaks if a miss of 1e-16 GPUs makes a skill of -4e15 %.
+        let score = |naive_pinball_gpus| Score {
+            steps: 9,
+            mean_gpus: 60.0,
+            pinball_gpus: 0.6,
+            naive_pinball_gpus,
+            ..Score::default()
+        };
+        for exact in [0.0, 1e-16, 0.06] {
+            assert_eq!(score(exact).skill(), Err(NoSkill::BenchmarkExact), "{exact}");
+            assert!(score(exact).naive_is_better());
+        }
+        assert_eq!(score(1.2).skill(), Ok(0.5));
+        assert_eq!(NoSkill::BenchmarkExact.to_string(), "the benchmark is exact");
+        assert_eq!(Score::default().skill(), Err(NoSkill::NothingScored));
+        // A rhythm that repeats to the last digit.
+        let hour = |i: usize| Some(40.1 + 3.7 * ((i % 168) as f64 * 0.7).sin());
+        let series = Series::new("fleet", 0, 3_600, (0..8 * 168).map(hour).collect()).unwrap();
+        let settings = ForecastSettings { horizon_steps: 48, ..ForecastSettings::default() };
+        let at = origins(&series, 48, 3);
+        let tested = backtest(&series, &[], &settings, &at).unwrap();
+        let skill = tested.overall.skill();
+        assert!(skill.is_err() || skill.is_ok_and(|skill| skill.abs() < 10.0), "{skill:?}");
+    }
 }

@@ -119,6 +119,14 @@ pub enum ForecastError {
         /// The rule it breaks.
         rule: &'static str,
     },
+    /// More GPUs than can be counted.
+    #[error("cannot count {gpus:.0} GPUs {what}: at most {} can be", u32::MAX)]
+    TooManyGpus {
+        /// Which GPUs, in words.
+        what: &'static str,
+        /// How many.
+        gpus: f64,
+    },
     /// A fit gave a coefficient that is not finite, or Polars refused a frame.
     #[error("could not {action} for `{series}`: {reason}")]
     Numeric {
@@ -142,6 +150,7 @@ impl ForecastError {
             | Self::SeriesValue { .. }
             | Self::Calendar { .. }
             | Self::Shape { .. }
+            | Self::TooManyGpus { .. }
             | Self::Origin { .. } => ErrorKind::BadRequest,
             Self::TooLittleHistory { .. } | Self::NoReadings { .. } => ErrorKind::Refused,
             Self::Crossed { .. } | Self::Value { .. } | Self::Numeric { .. } => ErrorKind::Bug,
@@ -179,8 +188,22 @@ impl ForecastError {
             Self::Calendar { .. } => {
                 Some("give one value for each step of history and horizon".to_owned())
             }
+            Self::TooManyGpus { .. } => {
+                Some("look for a count or a capacity that is not one of GPUs".to_owned())
+            }
             _ => None,
         }
+    }
+}
+
+/// A number of whole GPUs, 0 or more, as a count.
+///
+/// # Errors
+/// [`ForecastError::TooManyGpus`] for one that a count does not hold.
+pub fn whole_gpus(what: &'static str, gpus: f64) -> Result<u32, ForecastError> {
+    match gpus {
+        _ if (0.0..=f64::from(u32::MAX)).contains(&gpus) => Ok(gpus as u32),
+        _ => Err(ForecastError::TooManyGpus { what, gpus }),
     }
 }
 

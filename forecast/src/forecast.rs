@@ -80,6 +80,18 @@ impl Forecast {
     pub fn step_start_ms(&self, step: usize) -> i64 {
         self.origin_ms + step as i64 * i64::from(self.step_s) * 1000
     }
+
+    /// The same without its first `steps`, for steps that had begun when it was made; `None` where
+    /// none is left.
+    #[must_use]
+    pub fn after(&self, steps: usize) -> Option<Self> {
+        Some(Self {
+            origin_ms: self.step_start_ms(steps),
+            quantiles: self.quantiles.after(steps)?,
+            naive: self.naive.after(steps)?,
+            ..self.clone()
+        })
+    }
 }
 
 /// Forecasts the steps after the end of `series`.

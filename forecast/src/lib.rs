@@ -42,14 +42,17 @@ mod scale;
 mod series;
 mod stack;
 
-pub use backtest::{Backtest, ORIGINS_MAX, Score, backtest, origins};
+pub use backtest::{Backtest, NoSkill, ORIGINS_MAX, Score, backtest, origins};
 pub use basis::{Basis, Reason};
-pub use error::{ErrorKind, ForecastError};
+pub use error::{ErrorKind, ForecastError, whole_gpus};
 pub use expansion::{Expansion, ExpansionWeek, expansion};
 pub use forecast::{
     CalendarColumn, Forecast, ForecastSettings, HORIZON_STEPS_MAX, ModelChoice, forecast,
 };
-pub use plan::{Meets, PLAN_WEEKS_MAX, PLAN_WEEKS_MIN, Plan, PlanSettings, PlanWeek, plan};
+pub use plan::{
+    Advice, Ground, Meets, PLAN_WEEKS_MAX, PLAN_WEEKS_MIN, Plan, PlanSettings, PlanWeek, Rule,
+    TREND_WEEKS_MIN, Wait, advise, plan,
+};
 pub use quantile::{QuantileForecast, QuantileLevel, pinball_loss};
 pub use resample::{Reading, resample};
 pub use scale::{Metric, ScaleReason, ScaleSettings, ScaleState, ScaleStep, scale};

@@ -3,17 +3,21 @@
 //! # Why
 //! *Why weekly levels?* Purchases follow the level of weeks, not the peak of an hour: each week
 //! counts with its 90 % quantile of hourly demand. *Why are the starts of weeks given?* A week is
-//! one of a calendar, and this crate knows none: a local week has 167 hours in spring. *Why no further than the history is long?* A
-//! trend seen over eight weeks says nothing about the twentieth. *Source:* the trend is linfa's
-//! elastic net on the week number; its spread grows with the distance as in any linear trend.
+//! one of a calendar, and this crate knows none: a local week has 167 hours in spring. *Why no
+//! further than the history is long?* A trend seen over eight weeks says nothing about the
+//! twentieth. What counts as a trend, and what is held as a level, stands in `plan/trend.rs`.
 
-use crate::elastic_net::{self, Moments};
-use crate::error::ForecastError;
+use crate::error::{ForecastError, whole_gpus};
 use crate::quantile::{QuantileForecast, QuantileLevel};
 use crate::series::Series;
 
+mod advice;
+mod trend;
 mod weeks;
 
+pub use self::advice::{Advice, Rule, Wait, advise};
+pub use self::trend::TREND_WEEKS_MIN;
+use self::trend::Trend;
 use self::weeks::Weeks;
 
 /// Weeks a plan looks ahead at most.
@@ -73,6 +77,47 @@ pub enum Meets {
     },
 }
 
+/// What the weeks ahead rest on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ground {
+    /// A trend that is beyond chance.
+    Trend {
+        /// Whole weeks behind it.
+        weeks: usize,
+        /// How often chance gives one as clear.
+        chance_ratio: f64,
+    },
+    /// Too few whole weeks to tell a trend: the level of the weeks is held.
+    FewWeeks {
+        /// Whole weeks there are.
+        have: usize,
+        /// Whole weeks that a trend needs.
+        need: usize,
+    },
+    /// One step from a level to another tells the weeks best: the new level is held.
+    LevelShift {
+        /// First week after it, milliseconds UTC.
+        week_ms: i64,
+        /// Level before, in GPUs.
+        before_gpus: f64,
+        /// Level since, in GPUs.
+        after_gpus: f64,
+    },
+    /// No trend that chance does not give as well: the level of the weeks is held.
+    Steady {
+        /// Whole weeks looked at.
+        weeks: usize,
+    },
+}
+
+impl Ground {
+    /// Whether the weeks ahead follow a trend.
+    #[must_use]
+    pub const fn is_trend(&self) -> bool {
+        matches!(self, Self::Trend { .. })
+    }
+}
+
 /// One week of the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanWeek {
@@ -101,8 +146,12 @@ pub struct Plan {
     pub order_by_ms: Option<i64>,
     /// The order date has passed at the origin.
     pub order_late: bool,
-    /// Trend in GPUs per week.
+    /// Trend in GPUs per week; 0 where there is none.
     pub trend_gpus_per_week: f64,
+    /// What the weeks ahead rest on.
+    pub ground: Ground,
+    /// The last [`PLAN_WEEKS_MIN`] weeks were all at or above capacity.
+    pub full_for_weeks: bool,
     /// GPUs that the reclaimed idle hours give back at once.
     pub reclaimed_gpus: f64,
     /// Weekly levels of the past: start and GPUs.
@@ -119,7 +168,8 @@ pub struct Plan {
 ///
 /// # Errors
 /// [`ForecastError::TooLittleHistory`] under [`PLAN_WEEKS_MIN`] weeks seen for half or more,
-/// [`ForecastError::Setting`] for a setting outside its range.
+/// [`ForecastError::Setting`] for a setting outside its range, [`ForecastError::TooManyGpus`] for a
+/// shortfall that no count holds.
 pub fn plan(
     series: &Series,
     capacity_gpus: f64,
@@ -127,7 +177,8 @@ pub fn plan(
 ) -> Result<Plan, ForecastError> {
     check(capacity_gpus, settings)?;
     let weeks = Weeks::of(series, settings)?;
-    let past = weeks.levels(series);
+    let seen = weeks.levels(series);
+    let past: Vec<(i64, f64)> = seen.iter().map(|week| (week.week_ms, week.gpus)).collect();
     if past.len() < PLAN_WEEKS_MIN {
         return Err(too_short(series, past.len()));
     }
@@ -135,7 +186,7 @@ pub fn plan(
     let reclaimed_gpus = settings.reclaim_idle_gpu_hours_per_week / 168.0;
     let capacity_gpus = capacity_gpus + settings.add_gpus;
     let starts = weeks.ahead(horizon)?;
-    let trend = Trend::fit(series, &weeks.places(&past))?;
+    let trend = Trend::fit(&seen);
     let mut levels = QuantileLevel::defaults();
     levels.push(settings.level);
     levels.sort_unstable();
@@ -160,8 +211,11 @@ pub fn plan(
             headroom_gpus: capacity_gpus - demand_gpus,
         })
         .collect();
-    let recent = &past[past.len() - 2..];
-    let already = recent.iter().all(|(_, level)| level - reclaimed_gpus >= capacity_gpus);
+    let full = |weeks: usize| {
+        let recent = &past[past.len() - weeks..];
+        recent.iter().all(|(_, level)| level - reclaimed_gpus >= capacity_gpus)
+    };
+    let (already, full_for_weeks) = (full(2), full(PLAN_WEEKS_MIN));
     let first = weeks.iter().find(|week| week.headroom_gpus < 0.0).map(|week| week.week_ms);
     let meets = match first {
         _ if already => Meets::Already,
@@ -170,18 +224,20 @@ pub fn plan(
     };
     let needed_ms = if already { Some(end_ms) } else { first };
     let short = weeks.iter().map(|week| -week.headroom_gpus).fold(0.0, f64::max);
-    let now_short = recent[1].1 - reclaimed_gpus - capacity_gpus;
+    let now_short = past[past.len() - 1].1 - reclaimed_gpus - capacity_gpus;
     let short = if already { short.max(now_short) } else { short };
     let order_by_ms = needed_ms.map(|at| at - i64::from(settings.lead_time_days) * 86_400_000);
     Ok(Plan {
         series: series.name().to_owned(),
         capacity_gpus,
         meets,
-        gpus_needed: short.ceil() as u32,
+        gpus_needed: whole_gpus("missing", short.ceil())?,
         needed_ms,
         order_by_ms,
         order_late: order_by_ms.is_some_and(|at| at < end_ms),
-        trend_gpus_per_week: trend.slope,
+        trend_gpus_per_week: trend.gpus_per_week(),
+        ground: trend.ground,
+        full_for_weeks,
         reclaimed_gpus,
         horizon_reason: horizon_reason(settings.horizon_weeks, past.len()),
         past,
@@ -225,69 +281,14 @@ fn check(capacity_gpus: f64, settings: &PlanSettings) -> Result<(), ForecastErro
 
 fn too_short(series: &Series, weeks: usize) -> ForecastError {
     ForecastError::TooLittleHistory {
-        model: "weekly_trend",
+        model: "weekly_plan",
         series: series.name().to_owned(),
         have_days: 7 * weeks as u32,
         need_days: 7 * PLAN_WEEKS_MIN as u32,
-        from_ms: series.start_ms(),
+        from_ms: series.step_start_ms(crate::basis::first_demand(series)),
         until_ms: series.end_ms(),
-        why: "a trend needs four whole weeks",
+        why: "a plan needs four weeks, each seen for half or more",
     }
-}
-
-/// A trend of weekly levels with its spread.
-#[derive(Debug)]
-struct Trend {
-    last: f64,
-    slope: f64,
-    spread: f64,
-    weeks: f64,
-}
-
-impl Trend {
-    /// Through levels by week, where the last week before those ahead is week 0.
-    fn fit(series: &Series, past: &[(f64, f64)]) -> Result<Self, ForecastError> {
-        let mut moments = Moments::new(1);
-        for (week, level) in past {
-            moments.add(&[1.0, *week, *level], 1.0);
-        }
-        // A penalty of one part in the number of weeks: a trend of few weeks is shrunk to a level.
-        let fitted = elastic_net::fit(&moments, 1.0 / past.len() as f64, 0.0).ok_or_else(|| {
-            ForecastError::Numeric {
-                action: "fit a trend",
-                series: series.name().to_owned(),
-                reason: "the coefficients are not finite".to_owned(),
-            }
-        })?;
-        let n = past.len() as f64;
-        let squares: f64 =
-            past.iter().map(|(week, level)| (level - fitted.predict(&[*week])).powi(2)).sum();
-        let spread = (squares / (n - 2.0).max(1.0)).sqrt();
-        Ok(Self { last: fitted.intercept, slope: fitted.slopes[0], spread, weeks: n })
-    }
-
-    /// GPUs `ahead` weeks after the last whole week, at a level.
-    fn at(&self, ahead: usize, level: f64) -> f64 {
-        let ahead = ahead as f64;
-        // The spread of a new week around a straight trend, at `ahead` weeks past its end.
-        let n = self.weeks;
-        let from_middle = ahead + (n - 1.0) / 2.0;
-        let widening = 1.0 + 1.0 / n + 12.0 * from_middle * from_middle / (n * (n * n - 1.0));
-        let wide = self.spread * widening.sqrt();
-        (self.last + self.slope * ahead + normal_quantile(level) * wide).max(0.0)
-    }
-}
-
-/// The standard normal quantile, by bisection of a rational approximation of the tail.
-///
-/// # Source
-/// Abramowitz and Stegun, "Handbook of Mathematical Functions", 26.2.23 (error under 4.5e-4).
-fn normal_quantile(level: f64) -> f64 {
-    let tail = level.min(1.0 - level).max(1e-9);
-    let t = (-2.0 * tail.ln()).sqrt();
-    let top = 2.515_517 + t * (0.802_853 + t * 0.010_328);
-    let bottom = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
-    (t - top / bottom).copysign(level - 0.5)
 }
 
 #[cfg(test)]

@@ -153,6 +153,13 @@ impl QuantileForecast {
         }
     }
 
+    /// The same without its first `steps`; `None` where none is left.
+    #[must_use]
+    pub fn after(&self, steps: usize) -> Option<Self> {
+        let gpus = self.gpus.get(steps * self.levels.len()..).filter(|gpus| !gpus.is_empty())?;
+        Some(Self { levels: self.levels.clone(), gpus: gpus.to_vec() })
+    }
+
     /// One level over all steps.
     #[must_use]
     pub fn path(&self, level: QuantileLevel) -> Vec<f64> {

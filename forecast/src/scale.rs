@@ -7,7 +7,7 @@
 //! on a little longer costs cents. Down-scaling therefore waits out a cooldown and ignores
 //! changes within the hysteresis.
 
-use crate::error::ForecastError;
+use crate::error::{ForecastError, whole_gpus};
 use crate::quantile::{QuantileForecast, QuantileLevel};
 
 /// How to turn demand into GPUs that are on.
@@ -16,8 +16,8 @@ use crate::quantile::{QuantileForecast, QuantileLevel};
 /// | :-- | :-- | :-- | :-- |
 /// | `level` | 0.9 | quantile of demand to serve | 0.001-0.999 |
 /// | `headroom_ratio` | 0.1 | extra share on top of it | 0-10 |
-/// | `gpus_min` | 0 | never fewer | 0 or more |
-/// | `gpus_max` | none | never more (a shortfall is said) | at least `gpus_min` |
+/// | `gpus_min` | 0 | never fewer, up to whole units | 0 or more |
+/// | `gpus_max` | none | never more, down to whole units (a shortfall is said) | at least `gpus_min` |
 /// | `lead_steps` | 1 | steps from asking for a GPU to its serving | 0-10000 |
 /// | `cooldown_steps` | 2 | steps of lower need before going down | 0-10000 |
 /// | `hysteresis_ratio` | 0.1 | a fall of less than this share is ignored | 0-1 |
@@ -136,19 +136,19 @@ pub fn scale(
     }
     demand[0] = demand[0].max(now);
     let mut state = state;
-    Ok((0..demand.len())
+    (0..demand.len())
         .map(|t| {
             let window = &demand[t..(t + settings.lead_steps + 1).min(demand.len())];
             let most = window.iter().copied().fold(0.0, f64::max);
-            let step = settings.decide(most * (1.0 + settings.headroom_ratio), &mut state);
+            let step = settings.decide(most * (1.0 + settings.headroom_ratio), &mut state)?;
             state.gpus_on = step.gpus_on;
-            step
+            Ok(step)
         })
-        .collect())
+        .collect()
 }
 
 fn hold(steps: usize, state: ScaleState, settings: &ScaleSettings) -> Vec<ScaleStep> {
-    let gpus_on = state.gpus_on.max(settings.gpus_min);
+    let gpus_on = state.gpus_on.max(settings.least());
     let step = ScaleStep {
         gpus_on,
         gpus_needed: f64::from(gpus_on),
@@ -176,23 +176,41 @@ impl ScaleSettings {
         if self.unit_gpus == 0 {
             return refuse("GPUs that start together", 0.0, "1 or more");
         }
-        match self.gpus_max.filter(|max| *max < self.gpus_min) {
-            Some(max) => refuse("maximum of GPUs", f64::from(max), "at least the minimum"),
+        let units = u64::from(self.gpus_min).div_ceil(u64::from(self.unit_gpus));
+        if units * u64::from(self.unit_gpus) > u64::from(u32::MAX) {
+            return refuse("minimum of GPUs", f64::from(self.gpus_min), "whole units of a count");
+        }
+        match self.gpus_max.filter(|_| self.most().is_some_and(|most| most < self.least())) {
+            Some(max) => {
+                let rule = "at least the minimum, both in whole units of GPUs that start together";
+                refuse("maximum of GPUs", f64::from(max), rule)
+            }
             None => Ok(()),
         }
     }
 
+    /// The minimum in whole units.
+    fn least(&self) -> u32 {
+        self.gpus_min.div_ceil(self.unit_gpus).saturating_mul(self.unit_gpus)
+    }
+
+    /// The maximum in whole units; `None` without one.
+    #[must_use]
+    pub fn most(&self) -> Option<u32> {
+        Some(self.gpus_max? / self.unit_gpus.max(1) * self.unit_gpus)
+    }
+
     /// One step: limits first, then direction.
-    fn decide(&self, needed: f64, state: &mut ScaleState) -> ScaleStep {
+    fn decide(&self, needed: f64, state: &mut ScaleState) -> Result<ScaleStep, ForecastError> {
         let unit = f64::from(self.unit_gpus);
-        let wanted = ((needed / unit - 1e-9).ceil() * unit).clamp(0.0, f64::from(u32::MAX)) as u32;
-        let wanted = wanted.max(self.gpus_min);
-        let target = self.gpus_max.map_or(wanted, |max| wanted.min(max));
+        let wanted = ((needed / unit - 1e-9).ceil() * unit).max(0.0);
+        let wanted = whole_gpus("needed in one step", wanted)?.max(self.least());
+        let target = self.most().map_or(wanted, |most| wanted.min(most));
         let shortfall_gpus = wanted - target;
         let (gpus_on, reason) = self.direction(target, state);
         let capped = shortfall_gpus > 0 && gpus_on == target;
         let reason = if capped { ScaleReason::CappedAtMax } else { reason };
-        ScaleStep { gpus_on, gpus_needed: needed, shortfall_gpus, reason }
+        Ok(ScaleStep { gpus_on, gpus_needed: needed, shortfall_gpus, reason })
     }
 
     fn direction(&self, target: u32, state: &mut ScaleState) -> (u32, ScaleReason) {
@@ -203,7 +221,7 @@ impl ScaleSettings {
             return (target, reason);
         }
         // Above the maximum there is nothing to wait for.
-        if self.gpus_max.is_some_and(|max| on > max) {
+        if self.most().is_some_and(|most| on > most) {
             state.steps_below = 0;
             return (target, ScaleReason::Down);
         }
@@ -292,6 +310,30 @@ mod tests {
         assert_eq!(targets(&steps), [8, 24, 32]);
         assert_eq!(steps[2].shortfall_gpus, 24); // 50 needs 56 in whole nodes of 8
         assert_eq!(steps[2].reason, ScaleReason::CappedAtMax);
+    }
+
+    #[test]
+    fn limits_keep_to_whole_units() {
+        // Breaks if half a node is switched on at the maximum, or below the minimum.
+        let settings = ScaleSettings { gpus_min: 3, gpus_max: Some(20), unit_gpus: 8, ..plain() };
+        let asked = |on_now: u32, demand: &[f64]| {
+            scale(&forecast(demand), Metric::Fresh(0.0), on(on_now), &settings).unwrap()
+        };
+        let steps = asked(0, &[0.0, 9.0, 50.0]);
+        assert_eq!(targets(&steps), [8, 16, 16]);
+        assert_eq!((steps[2].shortfall_gpus, steps[2].reason), (40, ScaleReason::CappedAtMax));
+        assert_eq!(targets(&asked(20, &[50.0])), [16]);
+        let bad = ScaleSettings { gpus_min: 17, ..settings.clone() };
+        let told = scale(&forecast(&[1.0]), Metric::Stale, on(0), &bad).unwrap_err().to_string();
+        assert!(told.contains("both in whole units"), "{told}");
+    }
+
+    #[test]
+    fn more_gpus_than_a_count_holds_are_refused() {
+        // Breaks if 5e9 GPUs are told as 4294967295.
+        let told = scale(&forecast(&[5e9]), Metric::Fresh(0.0), on(0), &plain()).unwrap_err();
+        assert_eq!(told, ForecastError::TooManyGpus { what: "needed in one step", gpus: 5e9 });
+        assert!(told.to_string().contains("at most 4294967295"), "{told}");
     }
 
     #[test]

@@ -17,7 +17,9 @@
 -- held), unbalanced (idle GPUs beside one at 0.3 or more), idle-held (was busy, then idle for an
 -- hour and half of its time), memory-only (never busy for an hour or more, a tenth of memory
 -- loaded), idle-held (never busy for an hour or more), starved-of-data (GPU below 0.5 with CPU at
--- 0.9 or more), under-used, healthy. reason names the measurement, its limit and the hours read.
+-- 0.9 or more), under-used, healthy. reason names the measurement, its limit and the
+-- hours read. The baseline's lower quartiles of working and of other hours are weighted by the hours
+-- of each that the job ran.
 WITH cpu AS (
     SELECT n.cluster, n.node, date_bin(INTERVAL '5 minutes', n.sampled_at) AS bin_started_at,
         sum(n.cpu_util_ratio * n.period_s) / nullif(sum(n.period_s), 0) AS cpu_util_ratio
@@ -272,16 +274,19 @@ SELECT
             WHEN 'memory-only' THEN concat(CAST(round(l.mem_ratio * 100) AS BIGINT),
                 ' % of memory is loaded, limit 10 %, and the GPU stays below 5 % for ',
                 round(l.read_hours, 1), ' h, limit 1 h')
-            WHEN 'starved-of-data' THEN concat('GPU at ',
+            WHEN 'starved-of-data' THEN concat('GPU at a mean of ',
                 CAST(round(l.util_mean * 100) AS BIGINT), ' %, limit 50 %, while the CPUs are at ',
                 CAST(round(l.cpu * 100) AS BIGINT), ' %, limit 90 %')
-            ELSE concat('GPU at ', CAST(round(l.util_mean * 100) AS BIGINT), ' %, limit ',
+            ELSE concat('GPU at a mean of ', CAST(round(l.util_mean * 100) AS BIGINT),
+                CASE WHEN l.p25 IS NULL THEN ' %, limit ' ELSE concat(' % and a median of ',
+                    CAST(round(l.util_p50 * 100) AS BIGINT), ' %, limit of both ') END,
                 CAST(round(l.limit_level * 100) AS BIGINT), ' %')
         END,
         CASE
             WHEN l.verdict IN ('failing-hardware', 'hot', 'not-enough-data', 'unbalanced') THEN ''
             WHEN l.p25 IS NULL THEN '; no usable baseline, fixed limits'
-            ELSE concat('; the lower quartile of ', l.workload, ' on ', l.gpu_model, ' is ',
+            ELSE concat('; the lower quartile of ', l.workload, ' on ', l.gpu_model,
+                ' in the working and other hours that it ran is ',
                 CAST(round(l.p25 * 100) AS BIGINT), ' % (', l.baseline_jobs, ' jobs, ',
                 CAST(round(l.baseline_gpu_hours) AS BIGINT), ' GPU-hours)')
         END,

@@ -47,7 +47,7 @@ impl TableArgs {
 /// Options of `sql`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  loadline sql \"SELECT team, sum(gpus_held) FROM demand_hourly GROUP BY team\"\n  loadline sql --format csv -o busy.csv \"SELECT ...\"\n  loadline sql            # a shell: \\d lists tables, \\q leaves"
+    after_help = "Examples:\n  loadline sql \"SELECT team, sum(gpus_held) FROM demand_hourly GROUP BY team\"\n  loadline sql --format csv -o busy.csv \"SELECT ...\"\n  loadline sql            # a shell: \\d lists tables, \\d TABLE its columns, \\q leaves"
 )]
 pub struct SqlArgs {
     /// Query; a shell without one.
@@ -60,7 +60,7 @@ pub struct SqlArgs {
 /// Options of `query`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  loadline query\n  loadline query gpu_hours --show\n  loadline query gpu_hours --param by=team --param per=month"
+    after_help = "Examples:\n  loadline query\n  loadline query gpu_hours --show\n  loadline query gpu_hours --param by=team --param step=month"
 )]
 pub struct QueryArgs {
     /// Name of the question; all are listed without one.
@@ -89,7 +89,7 @@ pub enum ExportFormat {
 /// Options of `export`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Instants are written with the zone of loadline.toml, as local time with its offset; --local-times\nleaves zone and offset out.\n\nExamples:\n  loadline export usage_daily --to bi/usage --partition-by day_started_at\n  loadline export gpu_hours --param per=day --to bi/gpu-hours --replace --local-times\n  loadline export \"SELECT * FROM coverage_daily\" --to bi/coverage --format csv"
+    after_help = "Instants are written with the zone of loadline.toml, as local time with its offset; --local-times\nleaves zone and offset out.\n\nExamples:\n  loadline export usage_daily --to bi/usage --partition-by day_started_at\n  loadline export gpu_hours --param step=day --to bi/gpu-hours --replace --local-times\n  loadline export \"SELECT * FROM coverage_daily\" --to bi/coverage --format csv"
 )]
 pub struct ExportArgs {
     /// Name of a question, a view or a table, or a query in SQL.

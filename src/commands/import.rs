@@ -1,6 +1,8 @@
 //! `loadline import`: reads, merges, commits, and tells what it did.
 
+use chrono::{DateTime, Utc};
 use indicatif::{ProgressBar, ProgressStyle};
+use loadline_engine::calendar::Calendar;
 use loadline_ingest::batch::{Notice, Output as _};
 use loadline_ingest::source::dcgm;
 use loadline_ingest::source::input::Input;
@@ -16,10 +18,11 @@ use crate::failure::Failure;
 use crate::report::plural;
 
 pub(super) async fn run(context: &Context, args: &ImportArgs) -> Result<(), Failure> {
-    let summary = import(&context.store()?, &context.config()?, args).await?;
+    let config = context.config()?;
+    let summary = import(&context.store()?, &config, args).await?;
     match args.json {
-        true => print::line(&serde_json::to_string_pretty(&summary)?)?,
-        false => tell(&summary)?,
+        true => print::line(&serde_json::to_string_pretty(&json(&summary, &config.calendar)?)?)?,
+        false => tell(&summary, &config.calendar)?,
     }
     match summary.files_unread {
         0 => Ok(()),
@@ -137,8 +140,26 @@ fn nvidia_smi_logs(args: &ImportArgs, import: &mut Import) -> Result<(), Failure
     Ok(())
 }
 
-/// Prints the summary.
-fn tell(summary: &ImportSummary) -> Result<(), Failure> {
+/// The summary as JSON, with instants as local time with its offset.
+fn json(summary: &ImportSummary, calendar: &Calendar) -> Result<serde_json::Value, Failure> {
+    let mut told = serde_json::to_value(summary)?;
+    let local = |at: Option<DateTime<Utc>>| at.map(|at| calendar.told(at));
+    let gap = summary.longest_gap.as_ref();
+    for (place, at) in [
+        ("/first_at", summary.first_at),
+        ("/last_at", summary.last_at),
+        ("/longest_gap/from", gap.map(|gap| gap.from)),
+        ("/longest_gap/until", gap.map(|gap| gap.until)),
+    ] {
+        if let Some(value) = told.pointer_mut(place) {
+            *value = serde_json::json!(local(at));
+        }
+    }
+    Ok(told)
+}
+
+/// Prints the summary, with instants as local time.
+fn tell(summary: &ImportSummary, calendar: &Calendar) -> Result<(), Failure> {
     let wrote = if summary.dry_run { "dry run, nothing was written" } else { "imported" };
     print::line(&format!(
         "{wrote}: {} read, {} kept, {} duplicates, {} kept aside",
@@ -148,7 +169,12 @@ fn tell(summary: &ImportSummary) -> Result<(), Failure> {
         print::line("  note    no row was found in the input: is it of this format?")?;
     }
     if let (Some(first), Some(last)) = (summary.first_at, summary.last_at) {
-        print::line(&format!("  time    {} to {}", first.to_rfc3339(), last.to_rfc3339()))?;
+        print::line(&format!(
+            "  time    {} to {} ({})",
+            calendar.told(first),
+            calendar.told(last),
+            calendar.zone()
+        ))?;
     }
     print::line(&format!(
         "  named   {}, {}, {}",
@@ -162,8 +188,8 @@ fn tell(summary: &ImportSummary) -> Result<(), Failure> {
             summary.gaps,
             summary.gap_gpu_hours,
             gap.hours,
-            gap.from.to_rfc3339(),
-            gap.until.to_rfc3339(),
+            calendar.told(gap.from),
+            calendar.told(gap.until),
             gap.gpu_uuid.as_deref().unwrap_or("an unnamed GPU"),
             gap.node.as_deref().unwrap_or("an unnamed node")
         ))?;

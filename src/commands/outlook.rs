@@ -9,18 +9,23 @@ pub(super) mod scale;
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
 use loadline_engine::calendar::{Calendar, offset_s};
 use loadline_engine::{Params, Session, query};
 use loadline_forecast::{
     ForecastError, PLAN_WEEKS_MAX, Plan, PlanSettings, Reading, Series, resample,
 };
 
+use super::print;
 use super::row::{Row, rows};
 use crate::cli::SplitBy;
 use crate::failure::Failure;
 use crate::report::Language;
+use crate::report::data::Local;
 use crate::report::lack::Lack;
+use crate::report::note::Note;
+use crate::report::planned::LoadBasis;
 pub(super) use capacity::{Capacity, capacity, capacity_known, headroom};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -55,6 +60,53 @@ pub(super) async fn lack_of_demand(session: &Session) -> Result<Option<Lack>, Fa
         (0, 0) => Lack::Ledger,
         (jobs, 0) => Lack::GpuJobs { jobs },
     }))
+}
+
+/// An instant with the offset of `zone`.
+pub(super) fn local(at: DateTime<Utc>, zone: Tz) -> Local {
+    at.with_timezone(&zone).fixed_offset()
+}
+
+/// Why nothing can be decided at all: the period lies outside of what the store holds, or the store
+/// ends more than a day before now.
+pub(super) fn lack_of_time(
+    session: &Session,
+    period: Option<(DateTime<Utc>, DateTime<Utc>)>,
+) -> Option<Lack> {
+    let held = (session.begins_at()?, session.ends_at()?);
+    let zone = session.calendar().zone();
+    let outside = |(from, until)| until <= held.0 || (from >= held.1 && from > held.0);
+    if period.is_some_and(outside) {
+        return Some(Lack::Outside { held, zone });
+    }
+    let late = session.as_of() - held.1;
+    let days = late.num_minutes() as f64 / 1_440.0;
+    (late > TimeDelta::days(1)).then_some(Lack::Stale { last_at: held.1, days, zone })
+}
+
+/// Instants at which the counting of a cluster saw nothing at all, a line each cluster.
+pub(super) async fn blind(session: &Session) -> Result<Vec<Note>, Failure> {
+    let text = "SELECT cluster, min(counted_at) AS first_at, max(counted_at) AS last_at, \
+        sum(period_s) / 3600 AS hours FROM blind_counts GROUP BY cluster ORDER BY cluster";
+    let zone = session.calendar().zone();
+    let told = |row: &Row| {
+        Some(Note::Blind {
+            cluster: row.text("cluster"),
+            first_at: row.instant("first_at")?,
+            last_at: row.instant("last_at")?,
+            hours: row.number("hours")?,
+            zone,
+        })
+    };
+    Ok(rows(&session.sql(text).await?).iter().filter_map(told).collect())
+}
+
+/// The same, told beside an answer.
+pub(super) async fn tell_blind(session: &Session) -> Result<(), Failure> {
+    for note in blind(session).await? {
+        print::aside(&note.text(Language::En));
+    }
+    Ok(())
 }
 
 /// Hourly demand (held and waiting) of the fleet, or of each team, pool or workload, up to the
@@ -114,6 +166,31 @@ pub(super) async fn offered(
         (0..series.len()).filter_map(load).collect::<Vec<_>>()
     });
     series(session, hours)
+}
+
+/// What the load of the fleet, or of a pool, is made of.
+pub(super) async fn load_basis(
+    session: &Session,
+    pool: Option<&str>,
+) -> Result<LoadBasis, Failure> {
+    let of = |column: &str| match pool {
+        Some(pool) => format!(" AND {column} = '{}'", pool.replace('\'', "''")),
+        None => String::new(),
+    };
+    let text = format!(
+        "SELECT (SELECT count(*) FROM counts c WHERE (c.gpus_held IS NOT NULL \
+         OR c.gpus_waiting IS NOT NULL){}) AS counted, (SELECT count(*) FROM attempts j \
+         WHERE j.gpus_asked > 0{}) AS told",
+        of("c.\"partition\""),
+        of("coalesce(j.\"partition\", 'default')")
+    );
+    let found = rows(&session.sql(&text).await?);
+    let is = |name| found.first().and_then(|row| row.count(name)).is_some_and(|rows| rows > 0);
+    Ok(match (is("counted"), is("told")) {
+        (true, false) => LoadBasis::HeldAndWaiting,
+        (true, true) => LoadBasis::Both,
+        (false, _) => LoadBasis::Offered,
+    })
 }
 
 /// Series by name, none where no hour is told; one that is not over counts for nothing.

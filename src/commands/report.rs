@@ -6,16 +6,19 @@ mod figures;
 use chrono::{DateTime, Utc};
 use indicatif::{ProgressBar, ProgressStyle};
 use loadline_engine::Session;
-use loadline_forecast::{ForecastError, Plan, PlanSettings, QuantileLevel};
+use loadline_forecast::{ForecastError, Plan, PlanSettings, QuantileLevel, Rule, advise};
 
+use super::outlook::expansion::Expansion;
 use super::outlook::idle::Idle;
+use super::outlook::local;
 use super::{Context, outlook, period, print};
 use crate::cli::ReportArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::report::data::{HourDemand, HourForecast, Outlook, ReportData};
+use crate::report::data::{Decision, HourDemand, HourForecast, Outlook, ReportData};
 use crate::report::lack::Lack;
 use crate::report::note::Note;
+use crate::report::planned::Planned;
 use crate::report::tested::Tested;
 use crate::report::{Format, render};
 use decide::{Grounds, decide};
@@ -74,9 +77,12 @@ pub(super) async fn gather(
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     let asked = Asked { session, from, until, bar };
     let Uses { mut totals, days, teams, teams_by } = asked.uses().await?;
-    let lack_of_demand = match totals.gpu_hours_held {
-        Some(_) => None,
-        None => outlook::lack_of_demand(session).await?,
+    let zone = session.calendar().zone();
+    let lack_of_time = outlook::lack_of_time(session, Some((from, until)));
+    let lack_of_demand = match (&lack_of_time, totals.gpu_hours_held) {
+        (Some(outside @ Lack::Outside { .. }), _) => Some(outside.clone()),
+        (_, Some(_)) => None,
+        (_, None) => outlook::lack_of_demand(session).await?,
     };
     if lack_of_demand.is_none() {
         // The ledger is there, and in this period nobody held a GPU.
@@ -88,19 +94,26 @@ pub(super) async fn gather(
     asked.bar.set_message("forecast and plan");
     asked.bar.inc(1);
     let idle = outlook::idle::idle(session).await?.fleet;
-    let looked = look(session, &idle, lead_time_days).await?;
+    let looked = match &lack_of_time {
+        Some(lack) => Looked::nothing(lack.clone()),
+        None => look(session, &idle, lead_time_days).await?,
+    };
     asked.bar.finish_and_clear();
-    let decision = decide(&Grounds {
+    let grounds = Grounds {
         plan: looked.plan.as_ref(),
         after_clean_up: looked.after_clean_up.as_ref(),
+        rule: looked.rule,
         idle: &idle,
         totals: &totals,
         outlook: &looked.outlook,
-    });
+        zone,
+    };
+    // What is not in the period, or is long past, decides nothing.
+    let decision = lack_of_time.map_or_else(|| decide(&grounds), |_| Decision::default());
     Ok(ReportData {
-        from,
-        until,
-        timezone: session.calendar().zone().name().to_owned(),
+        from: local(from, zone),
+        until: local(until, zone),
+        timezone: zone.name().to_owned(),
         currency: config.money.currency.clone(),
         teams,
         teams_by,
@@ -121,14 +134,26 @@ pub(super) async fn gather(
 #[derive(Default)]
 struct Looked {
     outlook: Outlook,
+    rule: Rule,
     plan: Option<Plan>,
     after_clean_up: Option<Plan>,
 }
 
+impl Looked {
+    /// Nothing can be said, and why.
+    fn nothing(lack: Lack) -> Self {
+        let mut looked = Self::default();
+        looked.outlook.notes.push(Note::NoForecast(lack));
+        looked
+    }
+}
+
 /// Demand of the fleet, its forecast and the plan, each with a reason where there is none.
 async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Looked, Failure> {
+    let zone = session.calendar().zone();
     let mut looked = Looked::default();
     let outlook = &mut looked.outlook;
+    outlook.notes.extend(outlook::blind(session).await?);
     let mut capacity = None;
     if let Some((fleet, _)) = outlook::capacity_known(session).await? {
         outlook.capacity_gpus = Some(fleet.gpus);
@@ -146,7 +171,7 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
     outlook.history = (begin..series.len())
         .filter_map(|step| {
             let at = DateTime::from_timestamp_millis(series.step_start_ms(step))?;
-            Some(HourDemand { at, gpus: series.values()[step]? })
+            Some(HourDemand { at: local(at, zone), gpus: series.values()[step]? })
         })
         .collect();
     match outlook::forecast::look_ahead(&series, session.calendar(), HORIZON_STEPS) {
@@ -155,7 +180,10 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
                 .filter_map(|step| {
                     let at = |level| forecast.quantiles.at(step, QuantileLevel::new(level).ok()?);
                     Some(HourForecast {
-                        at: DateTime::from_timestamp_millis(forecast.step_start_ms(step))?,
+                        at: local(
+                            DateTime::from_timestamp_millis(forecast.step_start_ms(step))?,
+                            zone,
+                        ),
                         gpus_p10: at(100)?,
                         gpus_p50: at(500)?,
                         gpus_p90: at(900)?,
@@ -165,6 +193,7 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
             let tested = Tested::new(&forecast, tested.as_ref());
             outlook.model = forecast.basis.name().to_owned();
             outlook.skill_ratio = tested.skill_ratio;
+            outlook.skill_reason = tested.skill_reason();
             outlook.interval_coverage_80_ratio = tested.coverage_80_ratio;
             outlook.notes.push(Note::Forecast(tested));
             if let Some(capacity) = &capacity {
@@ -172,7 +201,6 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
                 outlook.notes.push(Note::Headroom(headroom.clone()));
                 outlook.headroom = Some(headroom);
             }
-            let zone = session.calendar().zone();
             let reasons = forecast.reasons.iter().map(|reason| Note::Reason(*reason, zone));
             outlook.notes.extend(reasons);
         }
@@ -182,7 +210,9 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
         let gpus = idle.gpu_hours_per_week.unwrap_or(0.0) / 168.0;
         outlook.notes.push(Note::Idle { gpu_hours, gpus, days: idle.days });
     }
-    outlook.notes.extend(expansion(session).await?);
+    let rules = outlook::expansion::expansion(session, EXPANSION.0, EXPANSION.1).await?;
+    looked.rule = outlook::expansion::rule(&rules, None);
+    outlook.notes.extend(expansion(rules));
     let gpus_held_most = capacity.as_ref().map_or(0.0, |capacity| capacity.gpus);
     let Some(capacity) = capacity.filter(|capacity| !capacity.is_floor()) else {
         outlook.notes.push(Note::NoPlan(Lack::Capacity { gpus_held_most }));
@@ -201,7 +231,12 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
     };
     match planned(0.0) {
         Ok(plan) => {
-            outlook.notes.push(Note::plan(&plan, session.calendar().zone()));
+            let basis = outlook::load_basis(session, None).await?;
+            outlook.load_basis = Some(basis);
+            let (advice, level) =
+                (advise(&plan, looked.rule), PlanSettings::default().level.ratio());
+            let told = Planned::new(&plan, basis, advice, level, zone);
+            outlook.notes.push(Note::Plan(told));
             looked.after_clean_up = idle.gpu_hours_per_week.and_then(|hours| planned(hours).ok());
             looked.plan = Some(plan);
         }
@@ -214,9 +249,8 @@ async fn look(session: &Session, idle: &Idle, lead_time_days: u32) -> Result<Loo
 }
 
 /// The expansion rule: a line for each pool that is full, and one for how many are not.
-async fn expansion(session: &Session) -> Result<Vec<Note>, Failure> {
+fn expansion(rules: Vec<Expansion>) -> Vec<Note> {
     let (weeks_asked, ratio) = EXPANSION;
-    let rules = outlook::expansion::expansion(session, weeks_asked, ratio).await?;
     let (mut notes, mut keep, mut unknown) = (Vec::new(), 0, 0);
     for rule in rules {
         match rule.conclusion.split(':').next() {
@@ -239,7 +273,7 @@ async fn expansion(session: &Session) -> Result<Vec<Note>, Failure> {
     if keep + unknown > 0 {
         notes.push(Note::NoExpansion { weeks_asked, ratio, keep, unknown });
     }
-    Ok(notes)
+    notes
 }
 
 #[cfg(test)]

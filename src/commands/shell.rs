@@ -1,4 +1,5 @@
-//! The SQL shell: statements end with `;` and may span lines; `\d` lists tables, `\q` leaves.
+//! The SQL shell: statements end with `;` and may span lines; `\d` lists tables, `\d TABLE` its
+//! columns, `\q` leaves.
 
 use std::io::IsTerminal as _;
 use std::time::Instant;
@@ -8,6 +9,7 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::print;
+use super::row::rows;
 use crate::cli::TableArgs;
 use crate::failure::Failure;
 
@@ -38,9 +40,10 @@ pub(super) async fn run(session: &Session, args: &TableArgs) -> Result<(), Failu
             Err(error) => return Err(failed(error)),
         };
         if statement.is_empty() && line.trim_start().starts_with('\\') {
-            match command(line.trim()) {
-                Some(text) => answer(session, &text).await?,
-                None => break,
+            match command(session, line.trim()).await {
+                Ok(Some(text)) => answer(session, &text).await?,
+                Ok(None) => break,
+                Err(failure) => print::line(failure.to_string().trim_end())?,
             }
             continue;
         }
@@ -69,7 +72,7 @@ async fn script(session: &Session, args: &TableArgs) -> Result<(), Failure> {
     lines.push(";".to_owned());
     for line in lines {
         if statement.trim().is_empty() && line.trim_start().starts_with('\\') {
-            match command(line.trim()) {
+            match command(session, line.trim()).await? {
                 Some(text) => print::answer(&session.sql(&text).await?, args)?,
                 None => return Ok(()),
             }
@@ -89,15 +92,28 @@ async fn script(session: &Session, args: &TableArgs) -> Result<(), Failure> {
 }
 
 /// SQL behind a backslash command; `None` leaves.
-fn command(line: &str) -> Option<String> {
-    match line.split_once(' ') {
-        None if line == "\\q" => None,
-        Some(("\\d", table)) => Some(format!(
-            "SELECT column_name, data_type FROM information_schema.columns \
-             WHERE table_name = '{}' ORDER BY ordinal_position",
-            table.trim().replace('\'', "''")
-        )),
-        _ => Some(TABLES.to_owned()),
+async fn command(session: &Session, line: &str) -> Result<Option<String>, Failure> {
+    let mut words = line.trim_end_matches(';').split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some("\\q"), None, None) => Ok(None),
+        (Some("\\d"), None, None) => Ok(Some(TABLES.to_owned())),
+        (Some("\\d"), Some(table), None) => {
+            let tables: Vec<String> = rows(&session.sql(TABLES).await?)
+                .iter()
+                .filter_map(|row| row.text("table_name"))
+                .collect();
+            if !tables.iter().any(|known| known == table) {
+                return Err(Failure::usage(format!("there is no table or view `{table}`"))
+                    .detail(format!("there are {}", tables.join(", "))));
+            }
+            Ok(Some(format!(
+                "SELECT column_name, data_type FROM information_schema.columns \
+                 WHERE table_name = '{}' ORDER BY ordinal_position",
+                table.replace('\'', "''")
+            )))
+        }
+        _ => Err(Failure::usage(format!("there is no command `{line}`"))
+            .detail("\\d lists tables and views, \\d TABLE the columns of one, \\q leaves")),
     }
 }
 

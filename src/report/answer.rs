@@ -4,8 +4,11 @@ mod by_whom;
 mod healthy;
 mod used;
 
+use loadline_forecast::{Meets, PlanSettings};
+
 use super::chart::number;
-use super::data::{Action, ReportData};
+use super::data::{Action, Local, ReportData};
+use super::planned::{self, LoadBasis};
 use super::words::{Language, percent};
 pub(crate) use by_whom::by_whom;
 pub(crate) use healthy::healthy;
@@ -60,10 +63,10 @@ pub(crate) fn coverage(data: &ReportData, language: Language) -> String {
 pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
     let (words, choice) = (language.words(), &data.decision);
     let zone: chrono_tz::Tz = data.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
-    let day =
-        |at: chrono::DateTime<chrono::Utc>| at.with_timezone(&zone).format("%Y-%m-%d").to_string();
+    let day = |at: Local| at.with_timezone(&zone).format("%Y-%m-%d").to_string();
     let gpus = number(choice.gpus_to_add.unwrap_or(0.0).ceil());
     let back = choice.gpus_reclaimable.filter(|gpus| *gpus >= 0.05).map(tenths);
+    let load = data.outlook.load_basis.unwrap_or(LoadBasis::Offered).subject(language);
     let idle = number(data.totals.gpu_hours_idle_held.unwrap_or(0.0));
     let (figure, sentence) = match (choice.action, language) {
         (Action::Buy, Language::En) => {
@@ -81,7 +84,7 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
             });
             (
                 words.buy,
-                format!("The load that jobs offer {when}; {gpus} more GPUs would let them start at once in nine hours of ten: {order}.{first}"),
+                format!("{load} {when}; {gpus} more GPUs would let them start at once in nine hours of ten: {order}.{first}"),
             )
         }
         (Action::Buy, Language::Zh) => {
@@ -99,7 +102,7 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
             });
             (
                 words.buy,
-                format!("作业负载{when}；再增加 {gpus} 块 GPU，可使十分之九的时段作业无需排队：{order}。{first}"),
+                format!("{load}{when}；再增加 {gpus} 块 GPU，可使十分之九的时段作业无需排队：{order}。{first}"),
             )
         }
         (Action::CleanUp, Language::En) => {
@@ -129,6 +132,7 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
             };
             (words.clean_up, format!("作业占而不用 {idle} GPU 小时。{frees}{then}"))
         }
+        (Action::Watch, _) => (words.watch, watch(data, language)),
         (Action::Scale, Language::En) => (
             words.scale,
             "The load stays below capacity and swings with the hours: switch GPUs on and off with the forecast.".into(),
@@ -139,13 +143,38 @@ pub(crate) fn decision(data: &ReportData, language: Language) -> Answer {
         (Action::Undecided, _) => (words.undecided, undecided(data, language)),
         (Action::Nothing, Language::En) => (
             words.nothing,
-            "The load that jobs offer stays below capacity within the horizon.".into(),
+            format!("{load} stays below capacity within the horizon."),
         ),
         (Action::Nothing, Language::Zh) => {
-            (words.nothing, "规划期内作业负载低于容量。".into())
+            (words.nothing, format!("规划期内{load}低于容量。"))
         }
     };
     Answer { figure: figure.to_owned(), sentence }
+}
+
+/// What lies ahead, and why that is no ground to buy yet.
+fn watch(data: &ReportData, language: Language) -> String {
+    let choice = &data.decision;
+    let load = data.outlook.load_basis.unwrap_or(LoadBasis::Offered).subject(language);
+    let zone: chrono_tz::Tz = data.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+    let meets = match choice.full_at {
+        Some(at) if !choice.full_already => Meets::At { week_ms: at.timestamp_millis() },
+        _ => Meets::Already,
+    };
+    let high_ratio = 1.0 - PlanSettings::default().level.ratio();
+    let earliest = planned::earliest(meets, choice.trend, high_ratio, zone, language);
+    let why = choice.wait.map_or("", |wait| planned::wait(wait, language));
+    let missing = choice.gpus_missing.unwrap_or(0.0);
+    match language {
+        Language::En => format!(
+            "{load} may come to lack {} ({earliest}), but {why}: watch, and do not order yet.",
+            plural(missing as u64, "GPU")
+        ),
+        Language::Zh => format!(
+            "{load}可能缺少 {} 块 GPU（{earliest}），但{why}：继续观察，暂不下单。",
+            number(missing)
+        ),
+    }
 }
 
 /// A number of GPUs with one digit behind the point.

@@ -3,21 +3,26 @@
 
 mod job;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDate};
+use loadline_forecast::Wait;
 use serde::Serialize;
 
 use super::headroom::Headroom;
 use super::lack::Lack;
 use super::note::Note;
+use super::planned::{LoadBasis, wait_name};
 pub use job::{JobEvidence, JobFinding, VerdictUse};
+
+/// An instant with the offset that its zone has then: as JSON it is RFC 3339 with that offset.
+pub type Local = DateTime<FixedOffset>;
 
 /// A whole report. Shares are 0-1; `None` is "not known", never 0.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ReportData {
     /// Start of the period, inclusive.
-    pub from: DateTime<Utc>,
+    pub from: Local,
     /// End of the period, exclusive.
-    pub until: DateTime<Utc>,
+    pub until: Local,
     /// IANA name of the zone of all local days and hours.
     pub timezone: String,
     /// ISO currency code of every amount.
@@ -211,7 +216,7 @@ pub struct HardwareFinding {
     /// Hours of those readings.
     pub hours: Option<f64>,
     /// When it was last seen.
-    pub last_seen_at: Option<DateTime<Utc>>,
+    pub last_seen_at: Option<Local>,
     /// What was seen, in words.
     pub reason: String,
 }
@@ -229,10 +234,14 @@ pub struct Outlook {
     pub capacity_source: Option<String>,
     /// How the forecast stands against them.
     pub headroom: Option<Headroom>,
+    /// What the load of the plan is: `offered`, `held-and-waiting` or `both`.
+    pub load_basis: Option<LoadBasis>,
     /// Name of the model behind the forecast.
     pub model: String,
     /// 1 - score / score of seasonal naive in the backtest; above 0 is better.
     pub skill_ratio: Option<f64>,
+    /// Why none is stated; `None` where one is, and without a forecast.
+    pub skill_reason: Option<String>,
     /// Share of outcomes inside the 80 % interval in the backtest.
     pub interval_coverage_80_ratio: Option<f64>,
     /// Reasons and warnings.
@@ -251,7 +260,7 @@ impl Outlook {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct HourDemand {
     /// Start of the hour.
-    pub at: DateTime<Utc>,
+    pub at: Local,
     /// GPUs held plus waited for.
     pub gpus: f64,
 }
@@ -260,7 +269,7 @@ pub struct HourDemand {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct HourForecast {
     /// Start of the hour.
-    pub at: DateTime<Utc>,
+    pub at: Local,
     /// Quantile at level 0.1.
     pub gpus_p10: f64,
     /// Median.
@@ -279,6 +288,8 @@ pub enum Action {
     Scale,
     /// Take back what is held idle.
     CleanUp,
+    /// A shortfall lies ahead, and the ground for buying does not: watch.
+    Watch,
     /// Nothing to do now: a plan was made and demand stays below capacity.
     Nothing,
     /// No plan could be made, so no decision can rest on one.
@@ -298,13 +309,19 @@ pub struct Decision {
     /// GPUs missing at the largest shortfall if nothing is done.
     pub gpus_missing: Option<f64>,
     /// Instant by which they must be ordered.
-    pub order_by: Option<DateTime<Utc>>,
+    pub order_by: Option<Local>,
     /// That instant has passed.
     pub order_late: bool,
     /// Mean demand over the last day of the store, in GPUs.
     pub demand_gpus_last_day: Option<f64>,
+    /// Why nothing is bought yet although a shortfall lies ahead: `rule-says-no`, `rule-not-known`
+    /// or `no-trend`.
+    #[serde(serialize_with = "wait_name")]
+    pub wait: Option<Wait>,
+    /// A trend beyond chance stands behind the weeks ahead.
+    pub trend: bool,
     /// Instant at which the load meets capacity.
-    pub full_at: Option<DateTime<Utc>>,
+    pub full_at: Option<Local>,
     /// The load is at capacity already.
     pub full_already: bool,
     /// GPUs that the idle-held GPU-hours would give back, on average.

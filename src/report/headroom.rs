@@ -1,17 +1,17 @@
 //! How a forecast stands against the GPUs that are available: what lies above is said, never cut.
 
-use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use serde::Serialize;
 
 use super::chart::number;
+use super::data::Local;
 use super::words::Language;
 
 /// When and how often a quantile lies above the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Passing {
     /// Start of the first step above it.
-    pub first_at: DateTime<Utc>,
+    pub first_at: Local,
     /// Steps above it.
     pub steps: usize,
 }
@@ -128,7 +128,7 @@ impl Headroom {
     }
 
     /// An instant on the local clock, with its distance from UTC.
-    fn local(&self, at: DateTime<Utc>) -> String {
+    fn local(&self, at: Local) -> String {
         at.with_timezone(&self.zone).format("%Y-%m-%d %H:%M %:z").to_string()
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn headroom(source: &str, p50: Option<usize>, p90: Option<usize>) -> Headroom {
-        let first_at = "2026-03-30T01:00:00Z".parse().unwrap();
+        let first_at = "2026-03-30T01:00:00Z".parse::<Local>().unwrap();
         let passing = |steps: Option<usize>| steps.map(|steps| Passing { first_at, steps });
         Headroom {
             gpus_available: 15.0,

@@ -1,5 +1,7 @@
 //! What a store lacks to tell something, and what would tell it, in English and Chinese.
 
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
 use serde::{Serialize, Serializer};
 
 use super::answer::plural;
@@ -24,6 +26,22 @@ pub enum Lack {
     Capacity {
         /// The most that jobs ever held at once, a floor; 0 where none held one.
         gpus_held_most: f64,
+    },
+    /// Anything in the period: the store holds another.
+    Outside {
+        /// First and last instant that it holds.
+        held: (DateTime<Utc>, DateTime<Utc>),
+        /// Zone of these instants in words.
+        zone: Tz,
+    },
+    /// Anything of the days before now.
+    Stale {
+        /// Last instant that the store holds.
+        last_at: DateTime<Utc>,
+        /// Days from there to now.
+        days: f64,
+        /// Zone of the instant in words.
+        zone: Tz,
     },
     /// Weeks of history to plan from.
     Weeks {
@@ -76,7 +94,15 @@ impl Lack {
     /// Whether it is the demand for GPUs that nothing tells.
     #[must_use]
     pub const fn is_of_demand(&self) -> bool {
-        matches!(self, Self::Ledger | Self::GpuJobs { .. } | Self::Counts | Self::WholeHour)
+        matches!(
+            self,
+            Self::Ledger
+                | Self::GpuJobs { .. }
+                | Self::Counts
+                | Self::WholeHour
+                | Self::Outside { .. }
+                | Self::Stale { .. }
+        )
     }
 
     fn english(&self) -> String {
@@ -98,8 +124,16 @@ impl Lack {
             Self::Capacity { .. } => "how many GPUs are installed is not known, and no job ever \
                 held one"
                 .to_owned(),
+            Self::Outside { held: (first, last), zone } => format!(
+                "the store holds nothing of this period: it holds {} to {}",
+                local(*first, *zone),
+                local(*last, *zone)
+            ),
+            Self::Stale { last_at, days, zone } => {
+                format!("the store ends at {}, {days:.1} days before now", local(*last_at, *zone))
+            }
             Self::Weeks { have_days, need_days } => format!(
-                "{} of whole weeks are in the store and {need_days} are needed to see a trend",
+                "{} of whole weeks are in the store and {need_days} are needed to plan from",
                 plural(u64::from(*have_days), "day")
             ),
             Self::Told(text) => text.clone(),
@@ -118,8 +152,16 @@ impl Lack {
                 format!("装机数未知；同时占用的历史峰值 {} 块只是下限", number(*gpus_held_most))
             }
             Self::Capacity { .. } => "装机数未知，也没有作业占用过 GPU".to_owned(),
+            Self::Outside { held: (first, last), zone } => format!(
+                "数据中没有本期的内容，数据范围为 {} 至 {}",
+                local(*first, *zone),
+                local(*last, *zone)
+            ),
+            Self::Stale { last_at, days, zone } => {
+                format!("数据止于 {}，距今 {days:.1} 天", local(*last_at, *zone))
+            }
             Self::Weeks { have_days, need_days } => {
-                format!("整周的历史只有 {have_days} 天，看出趋势需要 {need_days} 天")
+                format!("整周的历史只有 {have_days} 天，规划需要 {need_days} 天")
             }
             Self::Told(text) => text.clone(),
         }
@@ -155,9 +197,23 @@ impl Lack {
             (Self::Capacity { .. }, Language::Zh) => {
                 "可导入资产清单（loadline import gpus），或在 loadline.toml 中写明 [[capacity]]"
             }
+            (Self::Outside { .. }, Language::En) => {
+                "import what is missing, or name a period inside it (--from, --to)"
+            }
+            (Self::Outside { .. }, Language::Zh) => {
+                "可导入缺少的数据，或用 --from、--to 指定其中的时段"
+            }
+            (Self::Stale { .. }, Language::En) => {
+                "import what came since, or name an earlier --now"
+            }
+            (Self::Stale { .. }, Language::Zh) => "可导入之后的数据，或用 --now 指定更早的时刻",
             (Self::Weeks { .. } | Self::Told(_), _) => return None,
         })
     }
+}
+
+fn local(at: DateTime<Utc>, zone: Tz) -> String {
+    at.with_timezone(&zone).format("%Y-%m-%d %H:%M %:z").to_string()
 }
 
 #[cfg(test)]
@@ -173,6 +229,8 @@ mod tests {
             Lack::WholeHour,
             Lack::Capacity { gpus_held_most: 0.0 },
             Lack::Capacity { gpus_held_most: 8.0 },
+            Lack::Outside { held: Default::default(), zone: Tz::UTC },
+            Lack::Stale { last_at: DateTime::default(), days: 2.0, zone: Tz::UTC },
         ];
         for lack in lacks {
             let (en, zh) = (lack.with_remedy(Language::En), lack.with_remedy(Language::Zh));

@@ -1,11 +1,10 @@
 //! The report as Markdown, for a merge request, a chat or a wiki.
 
-use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 
 use super::answer;
 use super::chart::number;
-use super::data::ReportData;
+use super::data::{Local, ReportData};
 use super::finding;
 use super::words::{Language, Words};
 
@@ -104,7 +103,7 @@ fn teams(text: &mut String, data: &ReportData, words: &Words) {
 }
 
 /// An instant on the clock of the report's zone.
-pub(super) fn local(data: &ReportData, at: DateTime<Utc>) -> String {
+pub(super) fn local(data: &ReportData, at: Local) -> String {
     let zone: Tz = data.timezone.parse().unwrap_or(Tz::UTC);
     at.with_timezone(&zone).format("%Y-%m-%d %H:%M").to_string()
 }

@@ -1,14 +1,15 @@
 //! What a reader of the outlook must know, one line each, in English and Chinese.
 
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use loadline_engine::calendar::offset_s;
-use loadline_forecast::{Meets, Plan, Reason};
+use loadline_forecast::Reason;
 use serde::{Serialize, Serializer};
 
 use super::chart::number;
 use super::headroom::Headroom;
 use super::lack::Lack;
+use super::planned::Planned;
 use super::tested::Tested;
 use super::words::{Language, percent};
 
@@ -24,22 +25,7 @@ pub enum Note {
     /// Why there is no forecast.
     NoForecast(Lack),
     /// The plan.
-    Plan {
-        /// When the load meets capacity.
-        meets: Meets,
-        /// GPUs missing at the largest shortfall.
-        gpus_needed: u32,
-        /// When to order them, milliseconds UTC.
-        order_by_ms: Option<i64>,
-        /// That has passed.
-        order_late: bool,
-        /// Trend of the load in GPUs a week.
-        trend_gpus_per_week: f64,
-        /// Weeks looked ahead.
-        weeks: usize,
-        /// Zone of its dates.
-        zone: Tz,
-    },
+    Plan(Planned),
     /// Why there is no plan.
     NoPlan(Lack),
     /// What was held while idle lately.
@@ -66,6 +52,19 @@ pub enum Note {
         /// GPUs waiting in the first and in the last of these weeks.
         waiting: Option<(f64, f64)>,
     },
+    /// Hours in which every count of a cluster was 0.
+    Blind {
+        /// Cluster.
+        cluster: Option<String>,
+        /// First instant.
+        first_at: DateTime<Utc>,
+        /// Last instant.
+        last_at: DateTime<Utc>,
+        /// Hours that these counts stand for.
+        hours: f64,
+        /// Zone of the instants in words.
+        zone: Tz,
+    },
     /// Pools of which the expansion rule asks for nothing.
     NoExpansion {
         /// Weeks in a row that the rule asks for.
@@ -86,20 +85,6 @@ impl Serialize for Note {
 }
 
 impl Note {
-    /// The plan in a line, with dates of `zone`.
-    #[must_use]
-    pub fn plan(plan: &Plan, zone: Tz) -> Self {
-        Self::Plan {
-            meets: plan.meets,
-            gpus_needed: plan.gpus_needed,
-            order_by_ms: plan.order_by_ms,
-            order_late: plan.order_late,
-            trend_gpus_per_week: plan.trend_gpus_per_week,
-            weeks: plan.weeks.len(),
-            zone,
-        }
-    }
-
     /// The line.
     #[must_use]
     pub fn text(&self, language: Language) -> String {
@@ -121,41 +106,17 @@ impl Note {
                     if lack.is_of_demand() { "No forecast and no plan" } else { "No forecast" };
                 format!("{what}: {}.", lack.with_remedy(Language::En))
             }
-            Self::Plan {
-                meets,
-                gpus_needed,
-                order_by_ms,
-                order_late,
-                trend_gpus_per_week,
-                weeks,
-                zone,
-            } => {
-                let trend = format!(
-                    "The load that jobs offer (each counted as if it had started when it could; a week counts with the level that nine hours of ten stay below) has moved by {trend_gpus_per_week:+.1} GPUs a week"
-                );
-                let when = match meets {
-                    Meets::Already => "is at capacity already".to_owned(),
-                    Meets::At { week_ms } => {
-                        format!("meets capacity in the week of {}", day(*week_ms, *zone))
-                    }
-                    Meets::NotWithin { weeks } => {
-                        return format!("{trend}; it does not meet capacity within {weeks} weeks.");
-                    }
-                };
-                let order = match order_by_ms {
-                    _ if *gpus_needed == 0 => String::new(),
-                    Some(_) if *order_late => ", to be ordered now".to_owned(),
-                    Some(ms) => format!(", to be ordered by {}", day(*ms, *zone)),
-                    None => String::new(),
-                };
-                format!(
-                    "{trend} and {when}; looking {weeks} weeks ahead, {gpus_needed} GPUs are missing at the largest shortfall{order}."
-                )
-            }
+            Self::Plan(planned) => planned.text(Language::En),
             Self::NoPlan(lack) => format!("No plan: {}.", lack.with_remedy(Language::En)),
             Self::Idle { gpu_hours, gpus, days } => format!(
                 "In the last {days:.0} days jobs held {} GPU-hours while idle: {gpus:.1} GPUs on average.",
                 number(*gpu_hours)
+            ),
+            Self::Blind { cluster, first_at, last_at, hours, zone } => format!(
+                "Gap: between {} and {} every count of {} was 0 at once, for {hours:.1} h in all, with GPUs installed before and after: taken as not seen, and not as a demand of 0.",
+                minute(*first_at, *zone),
+                minute(*last_at, *zone),
+                cluster.as_ref().map_or("the fleet".to_owned(), |name| format!("cluster {name}"))
             ),
             Self::Expansion { pool, conclusion, .. } => {
                 format!("Expansion rule for pool {pool}: {conclusion}.")
@@ -184,39 +145,17 @@ impl Note {
                     if lack.is_of_demand() { "无法预测与规划" } else { "无法预测" };
                 format!("{what}：{}。", lack.with_remedy(Language::Zh))
             }
-            Self::Plan {
-                meets,
-                gpus_needed,
-                order_by_ms,
-                order_late,
-                trend_gpus_per_week,
-                weeks,
-                zone,
-            } => {
-                let trend = format!(
-                    "作业负载（按作业可开始时即开始计；每周取十分之九时段不超过的水平）每周变化 {trend_gpus_per_week:+.1} 块 GPU"
-                );
-                let when = match meets {
-                    Meets::Already => "已达到容量".to_owned(),
-                    Meets::At { week_ms } => format!("将在 {} 当周达到容量", day(*week_ms, *zone)),
-                    Meets::NotWithin { weeks } => {
-                        return format!("{trend}，未来 {weeks} 周内不会达到容量。");
-                    }
-                };
-                let order = match order_by_ms {
-                    _ if *gpus_needed == 0 => String::new(),
-                    Some(_) if *order_late => "，应立即下单".to_owned(),
-                    Some(ms) => format!("，最迟 {} 下单", day(*ms, *zone)),
-                    None => String::new(),
-                };
-                format!(
-                    "{trend}，{when}；在未来 {weeks} 周中，缺口最大时少 {gpus_needed} 块 GPU{order}。"
-                )
-            }
+            Self::Plan(planned) => planned.text(Language::Zh),
             Self::NoPlan(lack) => format!("无法规划：{}。", lack.with_remedy(Language::Zh)),
             Self::Idle { gpu_hours, gpus, days } => format!(
                 "最近 {days:.0} 天作业占而不用 {} GPU 小时，平均相当于 {gpus:.1} 块 GPU。",
                 number(*gpu_hours)
+            ),
+            Self::Blind { cluster, first_at, last_at, hours, zone } => format!(
+                "缺口：{} 至 {} 之间{}的全部计数同时为 0，共 {hours:.1} 小时，而前后都有 GPU 在册：视为未观测，不计为零需求。",
+                minute(*first_at, *zone),
+                minute(*last_at, *zone),
+                cluster.as_ref().map_or("机群".to_owned(), |name| format!("集群 {name}"))
             ),
             Self::Expansion { pool, conclusion, weeks_asked, ratio, held_ratio, waiting } => {
                 let words = Language::Zh.words();
@@ -246,6 +185,10 @@ impl Note {
             }
         }
     }
+}
+
+fn minute(at: DateTime<Utc>, zone: Tz) -> String {
+    at.with_timezone(&zone).format("%Y-%m-%d %H:%M %:z").to_string()
 }
 
 fn were(pools: usize) -> String {

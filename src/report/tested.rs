@@ -1,6 +1,6 @@
 //! What a forecast was made by and how that did in a backtest, in English and Chinese.
 
-use loadline_forecast::{Backtest, Basis, Forecast, Reason};
+use loadline_forecast::{Backtest, Basis, Forecast, NoSkill, Reason};
 
 use super::words::{Language, percent};
 
@@ -15,6 +15,8 @@ pub struct Tested {
     pub origins: Option<usize>,
     /// Skill against seasonal naive.
     pub skill_ratio: Option<f64>,
+    /// Why none is stated; `None` where one is, and without a backtest.
+    pub no_skill: Option<NoSkill>,
     /// Share of outcomes inside the 80 % interval.
     pub coverage_80_ratio: Option<f64>,
 }
@@ -49,11 +51,22 @@ impl Tested {
             basis: forecast.basis,
             plain,
             origins: tested.map(|tested| tested.origins.len()),
-            skill_ratio: tested.and_then(|tested| tested.overall.skill()),
+            skill_ratio: tested.and_then(|tested| tested.overall.skill().ok()),
+            no_skill: tested.and_then(|tested| tested.overall.skill().err()),
             coverage_80_ratio: tested.map(|tested| match forecast.basis {
                 Basis::SeasonalNaive => tested.overall.naive_coverage_80_ratio,
                 Basis::WeeklyElasticNet | Basis::Level => tested.overall.coverage_80_ratio,
             }),
+        }
+    }
+
+    /// Why no skill is stated; `None` where one is.
+    #[must_use]
+    pub fn skill_reason(&self) -> Option<String> {
+        match (self.skill_ratio, self.no_skill) {
+            (Some(_), _) => None,
+            (None, Some(why)) => Some(why.to_string()),
+            (None, None) => Some("the history is too short for a backtest".to_owned()),
         }
     }
 
@@ -109,8 +122,8 @@ impl Tested {
                 )
             }
             (Some(origins), None) => format!(
-                "seasonal naive was perfect in a backtest over {origins} origins, so no skill can \
-                 be stated"
+                "no skill stated after a backtest over {origins} origins: {}",
+                self.no_skill.unwrap_or(NoSkill::NothingScored)
             ),
             (None, _) => "the history is too short for a backtest".to_owned(),
         }
@@ -143,7 +156,11 @@ impl Tested {
                 skill * 100.0
             ),
             (Some(origins), None) => {
-                format!("{origins} 个起点的回测中季节性朴素预测毫无误差，无法给出技巧")
+                let why = match self.no_skill {
+                    Some(NoSkill::BenchmarkExact) => "季节性朴素预测毫无误差",
+                    Some(NoSkill::NothingScored) | None => "没有可对照的结果",
+                };
+                format!("{origins} 个起点的回测中{why}，无法给出技巧")
             }
             (None, _) => "历史太短，无法回测".to_owned(),
         }

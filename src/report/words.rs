@@ -75,6 +75,7 @@ pub(crate) struct Words {
     pub(crate) buy: &'static str,
     pub(crate) scale: &'static str,
     pub(crate) clean_up: &'static str,
+    pub(crate) watch: &'static str,
     pub(crate) nothing: &'static str,
     pub(crate) undecided: &'static str,
 }
@@ -141,6 +142,7 @@ const EN: Words = Words {
     buy: "Buy",
     scale: "Scale",
     clean_up: "Clean up",
+    watch: "Not yet: watch",
     nothing: "Nothing to do now",
     undecided: "Not decided",
 };
@@ -207,6 +209,7 @@ const ZH: Words = Words {
     buy: "采购",
     scale: "弹性伸缩",
     clean_up: "清理",
+    watch: "暂不采购，继续观察",
     nothing: "暂无需行动",
     undecided: "尚无结论",
 };

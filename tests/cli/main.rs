@@ -5,6 +5,7 @@
 mod answers;
 mod clients;
 mod collects;
+mod decides;
 mod fleet;
 mod imports;
 mod ledgers;

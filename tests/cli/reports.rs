@@ -31,7 +31,7 @@ fn a_period_in_local_dates_gives_the_figures_as_json() {
     let args = words("report --from 2026-03-02 --to 2026-03-09 --format json --output -");
     let text = ask(&args).stdout;
     let data: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(data["from"], "2026-03-01T16:00:00Z");
+    assert_eq!(data["from"], "2026-03-02T00:00:00+08:00");
     assert_eq!(data["days"].as_array().unwrap().len(), 7);
     let number = |name: &str| data["totals"][name].as_f64().unwrap();
     // Held, free and down are what is installed: 16 GPUs for 168 h.

@@ -53,7 +53,8 @@ fn a_file_of_the_folder_stands_in_for_the_program_s_own() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("queue.sql"), "-- Ours.\nSELECT 1").unwrap();
     std::fs::write(folder.path().join("mine.sql"), "-- Mine.\nSELECT 2").unwrap();
-    let all = queries_with(folder.path()).unwrap();
+    let (all, bad) = queries_with(folder.path()).unwrap();
+    assert!(bad.is_empty(), "{bad:?}");
     assert_eq!(all.len(), queries().unwrap().len() + 1);
     assert_eq!(find_in(all.clone(), "queue").unwrap().purpose(), "Ours.");
     assert_eq!(find_in(all, "mine").unwrap().purpose(), "Mine.");
@@ -78,6 +79,8 @@ fn a_value_that_is_none_of_the_choices_is_refused() {
     };
     assert!(ask(&[("step", "hour")]).is_ok());
     assert!(ask(&[("step", "15 minutes"), ("per", "all"), ("by", "user")]).is_ok());
+    // Each has a value of its own here: one does not stand in for the other.
+    assert!(ask(&[("per", "all")]).is_err());
     let refused = |given: &[(&str, &str)]| ask(given).unwrap_err().to_string();
     assert_eq!(
         refused(&[("step", "hour"), ("by", "foo")]),
@@ -94,4 +97,20 @@ fn a_value_that_is_none_of_the_choices_is_refused() {
     assert!(parse("$by text = 'none' of team|user").unwrap_err().contains("must be one of"));
     assert!(parse("$least int64 = 3 of 3|4").unwrap_err().contains("is no text"));
     assert!(parse("$of text = 'a of b'").is_ok());
+}
+
+#[test]
+fn the_length_of_a_bin_has_one_name_and_takes_the_old_one() {
+    // Breaks if `step` here is `per` there, or a script that says `per` is turned away.
+    let shared: Vec<String> = queries().unwrap().iter().map(NamedQuery::declared).collect();
+    assert!(shared.iter().all(|declared| !declared.contains("$per ")), "{shared:?}");
+    let query = find("gpu_hours").unwrap();
+    let span = (DateTime::UNIX_EPOCH, DateTime::UNIX_EPOCH);
+    let ask = |name: &str| {
+        let given = [(name.to_owned(), "week".to_owned())].into();
+        let values = super::values(&query, &given, span, &Calendar::default()).unwrap();
+        values.into_iter().find(|(name, _)| name == "step").unwrap().1
+    };
+    assert_eq!(ask("step"), ScalarValue::Utf8(Some("week".to_owned())));
+    assert_eq!(ask("per"), ask("step"));
 }

@@ -1,11 +1,14 @@
 //! The weeks of a plan: which lie behind, which ahead, and at what level each was.
 
 use super::PlanSettings;
+use super::trend::Past;
 use crate::error::ForecastError;
 use crate::quantile::of_sorted;
 use crate::series::Series;
 
 const WEEK_MS: i64 = 7 * 86_400_000;
+/// Share of a week that must be seen for it to count as whole.
+const WHOLE_RATIO: f64 = 0.9;
 
 /// Starts of weeks in a row, and which of them is the first ahead.
 #[derive(Debug)]
@@ -39,9 +42,9 @@ impl Weeks {
         Ok(Self { starts_ms, ahead: if over { current } else { current - 1 } })
     }
 
-    /// Start and level of each week behind: the 90 % quantile of its steps. A week seen for less
-    /// than half is left out, and so is all before the first demand.
-    pub(super) fn levels(&self, series: &Series) -> Vec<(i64, f64)> {
+    /// Each week behind with its level: the 90 % quantile of its steps. A week seen for less than
+    /// half is left out, and so is all before the first demand.
+    pub(super) fn levels(&self, series: &Series) -> Vec<Past> {
         let step_ms = i64::from(series.step_s()) * 1_000;
         let first = crate::basis::first_demand(series);
         let step = |at_ms: i64| {
@@ -55,18 +58,19 @@ impl Weeks {
             seen.sort_by(f64::total_cmp);
             let whole = ((week[1] - week[0]) / step_ms).max(1) as usize;
             let counts = until > first && 2 * seen.len() >= whole;
-            Some((week[0], of_sorted(&seen, 0.9).filter(|_| counts)?))
+            let gpus = of_sorted(&seen, 0.9).filter(|_| counts)?;
+            // Before the first demand there is nothing to see.
+            let begun = from >= first;
+            let whole = begun && seen.len() as f64 >= WHOLE_RATIO * whole as f64;
+            Some(Past { week_ms: week[0], place: self.place(week[0]), gpus, whole })
         };
         self.starts_ms[..=self.ahead].windows(2).filter_map(level).collect()
     }
 
-    /// Levels by week, where the last week behind is week 0.
-    pub(super) fn places(&self, levels: &[(i64, f64)]) -> Vec<(f64, f64)> {
-        let place = |start_ms: i64| {
-            let week = self.starts_ms.partition_point(|start| *start < start_ms);
-            week as f64 + 1.0 - self.ahead as f64
-        };
-        levels.iter().map(|(start_ms, level)| (place(*start_ms), *level)).collect()
+    /// Weeks after the last one behind.
+    fn place(&self, start_ms: i64) -> f64 {
+        let week = self.starts_ms.partition_point(|start| *start < start_ms);
+        week as f64 + 1.0 - self.ahead as f64
     }
 
     /// Starts of the first weeks ahead.

@@ -8,7 +8,7 @@ use loadline_engine::calendar::Calendar;
 use loadline_forecast::{Forecast, QuantileLevel};
 
 use super::super::row::rows;
-use super::{lack_of_demand, lacking};
+use super::{lack_of_demand, lacking, local};
 use crate::failure::Failure;
 use crate::report::Language;
 use crate::report::headroom::{Headroom, Passing};
@@ -86,7 +86,7 @@ pub(in crate::commands) fn headroom(
         };
         let above: Vec<usize> = (0..steps).filter(above).collect();
         let first_ms = forecast.step_start_ms(*above.first()?);
-        let first_at = DateTime::from_timestamp_millis(first_ms)?;
+        let first_at = local(DateTime::from_timestamp_millis(first_ms)?, calendar.zone());
         Some(Passing { first_at, steps: above.len() })
     };
     Headroom {
@@ -114,7 +114,7 @@ mod tests {
         let calendar = Calendar::default();
         let at = |gpus| Capacity { gpus, source: "inventory".to_owned() };
         let told = headroom(&made, &at(10.0), &calendar);
-        let noon = DateTime::from_timestamp(84 * 3_600, 0).unwrap();
+        let noon = DateTime::from_timestamp(84 * 3_600, 0).unwrap().fixed_offset();
         assert_eq!(told.p50, Some(Passing { first_at: noon, steps: 24 }));
         assert_eq!(told.p90.map(|p90| p90.first_at <= noon && p90.steps >= 24), Some(true));
         // As many as there are is not more than there are.

@@ -4,6 +4,7 @@
 use chrono::DateTime;
 use chrono_tz::Tz;
 use loadline_engine::{Params, Session, query};
+use loadline_forecast::Rule;
 use serde::Serialize;
 
 use super::super::row::rows;
@@ -29,6 +30,25 @@ pub(in crate::commands) struct Expansion {
     pub(in crate::commands) conclusion: String,
     /// The last weeks, oldest first.
     pub(in crate::commands) weeks: Vec<ExpansionWeek>,
+}
+
+impl Expansion {
+    /// What it comes to.
+    pub(in crate::commands) fn rule(&self) -> Rule {
+        match self.conclusion.split(':').next() {
+            Some("expand") => Rule::Expand,
+            Some("keep" | "watch") => Rule::No,
+            _ => Rule::Unknown,
+        }
+    }
+}
+
+/// What the rule says of a pool, or, without one, of the fleet: to expand where it says so of a
+/// pool.
+pub(in crate::commands) fn rule(rules: &[Expansion], pool: Option<&str>) -> Rule {
+    let of = rules.iter().filter(|rule| pool.is_none_or(|pool| rule.pool == pool));
+    let said: Vec<Rule> = of.map(Expansion::rule).collect();
+    [Rule::Expand, Rule::No].into_iter().find(|rule| said.contains(rule)).unwrap_or(Rule::Unknown)
 }
 
 /// The expansion rule of each pool, with the last weeks behind it.

@@ -12,7 +12,7 @@ use loadline_forecast::{
 };
 
 use super::super::{Context, print};
-use super::{Capacity, capacity_known, demand, headroom, in_steps};
+use super::{Capacity, capacity_known, demand, headroom, in_steps, tell_blind};
 use crate::cli::{ForecastArgs, SplitBy};
 use crate::failure::Failure;
 use crate::report::Language;
@@ -33,6 +33,7 @@ pub(in crate::commands) async fn run(
             .detail(format!("a horizon has 1 to {HORIZON_STEPS_MAX} steps"))
             .hint("take another --horizon, or a longer --step"));
     }
+    tell_blind(&session).await?;
     let all = demand(&session, args.by).await?;
     let known = capacity_known(&session).await?;
     // A team or a workload has no capacity of its own.
@@ -50,8 +51,11 @@ pub(in crate::commands) async fn run(
             print::aside(&format!("{}: no forecast: {lack}", series.name()));
             continue;
         }
-        let made = in_steps(&series, args.step, calendar)
-            .and_then(|series| look_ahead(&series, calendar, steps));
+        let made = in_steps(&series, args.step, calendar).and_then(|stepped| {
+            let begun = steps_begun(&series, &stepped);
+            let (forecast, tested) = look_ahead(&stepped, calendar, steps + begun)?;
+            Ok((forecast.after(begun).unwrap_or(forecast), tested))
+        });
         match made {
             Ok((forecast, tested)) => {
                 print::aside(&told(&forecast, tested.as_ref(), calendar));
@@ -76,6 +80,14 @@ pub(in crate::commands) async fn run(
         Some(failure) if forecasts.is_empty() => Err(failure),
         _ => print::answer(&table(&forecasts, limited, calendar)?, &args.table),
     }
+}
+
+/// Steps after the end of `stepped` that have begun at the end of the hours it was made of: a day
+/// that is nearly over is not one to look ahead to.
+fn steps_begun(hours: &Series, stepped: &Series) -> usize {
+    let step_ms = i64::from(stepped.step_s()) * 1_000;
+    let begun = (hours.end_ms() - stepped.end_ms()).max(0);
+    usize::try_from((begun + step_ms - 1) / step_ms).unwrap_or_default()
 }
 
 /// How a forecast stands against capacity, in words.
@@ -104,11 +116,11 @@ pub(in crate::commands) fn told(
         Some(tested) => {
             let model = tested.forecasts.first().map_or("model", |made| made.basis.name());
             let skill = match tested.overall.skill() {
-                None => "no skill can be stated: the seasonal naive was perfect".to_owned(),
-                Some(skill) if forecast.basis == Basis::SeasonalNaive && skill < 0.0 => {
+                Err(why) => format!("no skill stated: {why}"),
+                Ok(skill) if forecast.basis == Basis::SeasonalNaive && skill < 0.0 => {
                     format!("it is used because {model} does worse (skill {:+.0} %)", skill * 100.0)
                 }
-                Some(skill) => {
+                Ok(skill) => {
                     let than = match skill {
                         skill if skill >= 0.005 => "better than",
                         skill if skill > -0.005 => "as good as",
@@ -151,8 +163,7 @@ pub(in crate::commands) fn look_ahead(
         return Ok((forecast, None));
     }
     let tested = backtest(series, &columns, &settings, &origins)?;
-    if forecast.basis == Basis::WeeklyElasticNet && tested.overall.skill().is_some_and(|s| s < 0.0)
-    {
+    if forecast.basis == Basis::WeeklyElasticNet && tested.overall.naive_is_better() {
         settings.model = ModelChoice::SeasonalNaive;
         return Ok((loadline_forecast::forecast(series, &columns, &settings)?, Some(tested)));
     }

@@ -4,15 +4,20 @@
 use chrono::DateTime;
 use chrono_tz::Tz;
 use loadline_engine::calendar::Calendar;
-use loadline_forecast::{Meets, Plan, PlanSettings, QuantileLevel, Series};
+use loadline_forecast::{
+    Advice, ForecastError, Meets, PlanSettings, QuantileLevel, Rule, Series, advise,
+};
 use serde::Serialize;
 
 use super::super::{Context, print};
-use super::expansion::{Expansion, expansion};
+use super::expansion::{Expansion, expansion, rule};
 use super::idle::{Idle, idle};
-use super::{Capacity, capacity, offered};
+use super::{Capacity, capacity, lack_of_time, load_basis, offered, tell_blind};
 use crate::cli::{PlanArgs, SplitBy};
 use crate::failure::Failure;
+use crate::report::lack::Lack;
+use crate::report::planned::{self, LoadBasis};
+use crate::report::{Language, plural};
 
 /// Plan of a pool, or why there is none.
 #[derive(Debug, Serialize)]
@@ -20,14 +25,20 @@ struct Planned {
     scope: String,
     capacity_gpus: f64,
     capacity_source: String,
+    /// What the load is: `offered`, `held-and-waiting` or `both`.
+    load_basis: LoadBasis,
     #[serde(skip_serializing_if = "Option::is_none")]
     no_plan: Option<String>,
+    /// `buy`, `not-yet` or `fits`.
+    advice: Option<&'static str>,
     meets: Option<String>,
     full_at: Option<DateTime<Tz>>,
     gpus_needed: Option<u32>,
     order_by: Option<DateTime<Tz>>,
     order_late: Option<bool>,
+    /// `None` where no trend is beyond chance.
     trend_gpus_per_week: Option<f64>,
+    trend: Option<String>,
     horizon_reason: Option<String>,
     idle: Idle,
     gpus_given_back: Option<f64>,
@@ -42,27 +53,44 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
         return Err(Failure::usage(format!("there is no pool `{pool}`"))
             .detail(format!("pools are {}", known.join(", "))));
     }
+    tell_blind(&session).await?;
+    let late = lack_of_time(&session, None);
     let idle = idle(&session).await?;
+    let rules = expansion(&session, args.expansion_weeks, args.expansion_ratio).await?;
     let mut planned = Vec::new();
     if args.pool.is_none() {
         let load = offered(&session, None).await?;
         let idle = idle.fleet.clone();
-        planned.push(make("fleet", load.first(), &fleet, idle, (args, calendar))?);
+        let of = Scope {
+            name: "fleet",
+            load: load.first(),
+            basis: load_basis(&session, None).await?,
+            capacity: &fleet,
+            rule: rule(&rules, None),
+            late: late.as_ref(),
+        };
+        planned.push(make(&of, idle, args, calendar)?);
     }
     if args.pool.is_some() || pools.len() > 1 {
         let loads = offered(&session, Some(SplitBy::Pool)).await?;
         for (pool, capacity) in &pools {
             if args.pool.as_ref().is_none_or(|asked| asked == pool) {
-                let load = loads.iter().find(|load| load.name() == pool);
+                let of = Scope {
+                    name: pool,
+                    load: loads.iter().find(|load| load.name() == pool),
+                    basis: load_basis(&session, Some(pool)).await?,
+                    capacity,
+                    rule: rule(&rules, Some(pool)),
+                    late: late.as_ref(),
+                };
                 let idle = idle.of(pool);
                 // GPUs to add are the fleet's, unless a pool was named.
                 let add_gpus = if args.pool.is_some() { args.add_gpus } else { 0.0 };
                 let args = PlanArgs { add_gpus, ..args.clone() };
-                planned.push(make(pool, load, capacity, idle, (&args, calendar))?);
+                planned.push(make(&of, idle, &args, calendar)?);
             }
         }
     }
-    let rules = expansion(&session, args.expansion_weeks, args.expansion_ratio).await?;
     let rules: Vec<Expansion> = rules
         .into_iter()
         .filter(|rule| args.pool.as_ref().is_none_or(|pool| *pool == rule.pool))
@@ -71,9 +99,12 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
         let all = serde_json::json!({ "plans": planned, "expansion": rules });
         return print::line(&serde_json::to_string_pretty(&all)?);
     }
-    print::line(
-        "basis     load offered: GPUs held if every job started at once; a week counts with the level that nine hours of ten stay below",
-    )?;
+    let bases: Vec<LoadBasis> = planned.iter().map(|one| one.load_basis).collect();
+    let shared = bases.first().filter(|first| bases.iter().all(|basis| basis == *first));
+    let basis = shared.unwrap_or(&LoadBasis::Both).text(Language::En);
+    print::line(&format!(
+        "basis     {basis}; a week counts with the level that nine hours of ten stay below"
+    ))?;
     if let Some(what_if) = what_if(args) {
         print::line(&format!("what if   {what_if}"))?;
     }
@@ -113,13 +144,24 @@ fn what_if(args: &PlanArgs) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
+/// What is planned for.
+struct Scope<'a> {
+    name: &'a str,
+    load: Option<&'a Series>,
+    basis: LoadBasis,
+    capacity: &'a Capacity,
+    rule: Rule,
+    /// Why nothing can be decided at all.
+    late: Option<&'a Lack>,
+}
+
 fn make(
-    scope: &str,
-    load: Option<&Series>,
-    capacity: &Capacity,
+    scope: &Scope<'_>,
     idle: Idle,
-    (args, calendar): (&PlanArgs, &Calendar),
+    args: &PlanArgs,
+    calendar: &Calendar,
 ) -> Result<Planned, Failure> {
+    let Scope { load, capacity, .. } = scope;
     let settings = PlanSettings {
         level: QuantileLevel::new((args.quantile * 1000.0).round() as u16)?,
         lead_time_days: args.lead_time_days,
@@ -133,20 +175,27 @@ fn make(
         ..PlanSettings::default()
     };
     let mut planned = Planned {
-        scope: scope.to_owned(),
+        scope: scope.name.to_owned(),
         capacity_gpus: capacity.gpus + args.add_gpus,
         capacity_source: capacity.source.clone(),
+        load_basis: scope.basis,
         no_plan: None,
+        advice: None,
         meets: None,
         full_at: None,
         gpus_needed: None,
         order_by: None,
         order_late: None,
         trend_gpus_per_week: None,
+        trend: None,
         horizon_reason: None,
         gpus_given_back: idle.gpu_hours_per_week.map(|hours| hours / 168.0),
         idle,
     };
+    if let Some(lack) = scope.late {
+        planned.no_plan = Some(format!("{}: {}", lack.cause(Language::En), remedy(lack)));
+        return Ok(planned);
+    }
     let Some(load) = load else {
         planned.no_plan = Some("no job and no count asks for a GPU of this pool".to_owned());
         return Ok(planned);
@@ -161,16 +210,35 @@ fn make(
                 let at = DateTime::from_timestamp_millis(ms?)?;
                 Some(at.with_timezone(&calendar.zone()))
             };
-            planned.meets = Some(words(&plan, calendar));
+            let (advice, zone) = (advise(&plan, scope.rule), calendar.zone());
+            let told = planned::Planned::new(&plan, scope.basis, advice, args.quantile, zone);
+            planned.advice = Some(match advice {
+                Advice::Buy => "buy",
+                Advice::NotYet(_) => "not-yet",
+                Advice::Fits => "fits",
+            });
+            planned.meets = Some(told.conclusion(Language::En));
             planned.full_at = match plan.meets {
                 Meets::At { week_ms } => at(Some(week_ms)),
                 Meets::Already | Meets::NotWithin { .. } => None,
             };
             planned.gpus_needed = Some(plan.gpus_needed);
-            planned.order_by = at(plan.order_by_ms.filter(|_| plan.gpus_needed > 0));
-            planned.order_late = Some(plan.order_late && plan.gpus_needed > 0);
-            planned.trend_gpus_per_week = Some(plan.trend_gpus_per_week);
+            let buy = advice == Advice::Buy;
+            planned.order_by = at(plan.order_by_ms.filter(|_| buy));
+            planned.order_late = Some(plan.order_late && buy);
+            let slope = plan.trend_gpus_per_week;
+            planned.trend_gpus_per_week = plan.ground.is_trend().then_some(slope);
+            planned.trend = Some(planned::ground(&plan.ground, slope, zone, Language::En));
             planned.horizon_reason = Some(plan.horizon_reason);
+        }
+        Err(ForecastError::TooLittleHistory { have_days, need_days, from_ms, .. }) => {
+            let since = DateTime::from_timestamp_millis(from_ms)
+                .map_or_else(String::new, |at| format!(", since {}", calendar.local_date(at)));
+            planned.no_plan = Some(format!(
+                "{} has {} of history in weeks that were seen{since}, and a plan needs {need_days}",
+                scope.name,
+                plural(u64::from(have_days), "day")
+            ));
         }
         Err(error) if error.kind() == loadline_forecast::ErrorKind::Refused => {
             planned.no_plan = Some(error.to_string());
@@ -190,8 +258,8 @@ fn tell(planned: &Planned, currency: &str) -> Result<(), Failure> {
     if let Some(reason) = &planned.no_plan {
         print::line(&format!("no plan   {reason}"))?;
     }
-    if let Some(trend) = planned.trend_gpus_per_week {
-        print::line(&format!("trend     {trend:+.2} GPUs a week"))?;
+    if let Some(trend) = &planned.trend {
+        print::line(&format!("trend     {trend}"))?;
     }
     if let Some(meets) = &planned.meets {
         print::line(&format!("full      {meets}"))?;
@@ -215,36 +283,14 @@ fn tell(planned: &Planned, currency: &str) -> Result<(), Failure> {
     }
 }
 
+fn remedy(lack: &Lack) -> &'static str {
+    lack.remedy(Language::En).unwrap_or_default()
+}
+
 /// Why a capacity that is only a floor carries no plan.
 pub(in crate::commands) fn floor(capacity: &Capacity) -> String {
     format!(
         "capacity is not known; the most GPUs ever held at once, {:.0}, is a floor (state it under [[capacity]] in loadline.toml, or import an inventory)",
         capacity.gpus
     )
-}
-
-/// When the load meets capacity and what to order by when, in words and local dates.
-fn words(plan: &Plan, calendar: &Calendar) -> String {
-    let day = |ms: i64| {
-        DateTime::from_timestamp_millis(ms)
-            .map_or_else(|| "an unknown day".to_owned(), |at| calendar.local_date(at).to_string())
-    };
-    let met = match plan.meets {
-        Meets::Already => "the load is at capacity already".to_owned(),
-        Meets::At { week_ms } => format!("the load meets capacity in the week of {}", day(week_ms)),
-        Meets::NotWithin { weeks } => {
-            return format!("the load does not meet capacity within {weeks} weeks");
-        }
-    };
-    if plan.gpus_needed == 0 {
-        return format!("{met}; no GPU is missing at the largest shortfall");
-    }
-    let order = match plan.order_by_ms {
-        Some(_) if plan.order_late => {
-            "; to be ordered now: the lead time is longer than what is left".to_owned()
-        }
-        Some(ms) => format!(", to be ordered by {}", day(ms)),
-        None => String::new(),
-    };
-    format!("{met}; {} GPUs are missing at the largest shortfall{order}", plan.gpus_needed)
 }

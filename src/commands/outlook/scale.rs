@@ -6,13 +6,16 @@ use arrow::array::{
     ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt32Array,
 };
 use loadline_engine::Answer;
-use loadline_forecast::{Metric, QuantileLevel, ScaleReason, ScaleSettings, ScaleState, scale};
+use loadline_forecast::{
+    Metric, QuantileLevel, ScaleReason, ScaleSettings, ScaleState, scale, whole_gpus,
+};
 
 use super::super::{Context, print};
 use super::forecast::{look_ahead, told};
-use super::{HOUR_MS, capacity, capacity_known, demand};
+use super::{HOUR_MS, capacity, capacity_known, demand, tell_blind};
 use crate::cli::{ScaleArgs, SplitBy};
 use crate::failure::Failure;
+use crate::report::plural;
 
 /// Hours without a known demand after which nothing is switched off.
 const STALE_HOURS: i64 = 2;
@@ -20,6 +23,7 @@ const STALE_HOURS: i64 = 2;
 pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Result<(), Failure> {
     let session = context.session().await?;
     let by = args.pool.as_ref().map(|_| SplitBy::Pool);
+    tell_blind(&session).await?;
     let all = demand(&session, by).await?;
     let name = args.pool.as_deref().unwrap_or("fleet");
     let Some(series) = all.iter().find(|series| series.name() == name) else {
@@ -36,7 +40,8 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
         Some(pool) => pools.get(pool),
         None => Some(fleet),
     });
-    let available = limit.map(|capacity| capacity.gpus.max(0.0).floor() as u32);
+    let available = limit.map(|limit| whole_gpus("available", limit.gpus.max(0.0).floor()));
+    let available = available.transpose()?;
     let lead_steps = usize::try_from(args.lead_time.div_euclid(3_600)).unwrap_or(usize::MAX);
     if args.lead_time % 3_600 != 0 {
         return Err(Failure::usage("the lead time must be whole hours, such as 1h or 2h"));
@@ -70,6 +75,15 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
         print::aside(&format!(
             "the maximum is the most GPUs that jobs ever held at once, {:.0}: how many are installed is not known (say it with --max)",
             floor.gpus
+        ));
+    }
+    if let (Some(max), Some(most)) = (settings.gpus_max, settings.most())
+        && most < max
+    {
+        print::aside(&format!(
+            "the maximum of {max} GPUs holds {} of {}: {most} at most are on",
+            plural(u64::from(most / settings.unit_gpus), "whole unit"),
+            settings.unit_gpus
         ));
     }
     if metric == Metric::Stale {

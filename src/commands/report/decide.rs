@@ -1,9 +1,11 @@
 //! Buy, scale, clean up or nothing: the decision of a report, from the plan and the idle time.
 
 use chrono::DateTime;
-use loadline_forecast::{Meets, Plan};
+use chrono_tz::Tz;
+use loadline_forecast::{Advice, Meets, Plan, Rule, advise};
 
 use super::super::outlook::idle::Idle;
+use super::super::outlook::local;
 use crate::report::data::{Action, Decision, Outlook, Totals};
 
 /// Below this share of held GPU-hours a fleet that fits its load has GPUs to switch off.
@@ -17,20 +19,25 @@ pub(super) struct Grounds<'a> {
     pub(super) plan: Option<&'a Plan>,
     /// The same with the GPUs that are held idle given back.
     pub(super) after_clean_up: Option<&'a Plan>,
+    /// What the expansion rule says of the fleet.
+    pub(super) rule: Rule,
     /// Idle-held GPU-hours of the last weeks.
     pub(super) idle: &'a Idle,
     /// Sums of the period.
     pub(super) totals: &'a Totals,
     /// Demand and capacity.
     pub(super) outlook: &'a Outlook,
+    /// Zone of the instants.
+    pub(super) zone: Tz,
 }
 
 /// What to do. Without a plan there is no all-clear: a history too short to plan from says nothing
-/// about whether the load stays below capacity. Where giving back what is held idle is enough,
-/// nothing is bought.
+/// about whether the load stays below capacity. Where giving back what is held idle is enough, or
+/// the expansion rule does not agree, nothing is bought.
 pub(super) fn decide(grounds: &Grounds<'_>) -> Decision {
-    let Grounds { plan, after_clean_up, idle, totals, outlook } = grounds;
-    let fits = |plan: &Plan| matches!(plan.meets, Meets::NotWithin { .. }) || plan.gpus_needed == 0;
+    let Grounds { plan, after_clean_up, rule, idle, totals, outlook, zone } = grounds;
+    let advice = |plan: &Plan| advise(plan, *rule);
+    let fits = |plan: &Plan| advice(plan) == Advice::Fits;
     let slack = totals.held_ratio().is_some_and(|ratio| ratio < SLACK_HELD_RATIO);
     let waste = totals.gpu_hours_idle_held.is_some_and(|hours| {
         hours >= WASTE_RATIO * totals.gpu_hours_held.unwrap_or(0.0) && hours > 0.0
@@ -40,6 +47,7 @@ pub(super) fn decide(grounds: &Grounds<'_>) -> Decision {
         None if waste => Action::CleanUp,
         None => Action::Undecided,
         Some(plan) if !fits(plan) && after_clean_up.is_some_and(fits) => Action::CleanUp,
+        Some(plan) if matches!(advice(plan), Advice::NotYet(_)) => Action::Watch,
         Some(plan) if !fits(plan) => Action::Buy,
         Some(_) if waste => Action::CleanUp,
         Some(_) if slack => Action::Scale,
@@ -52,7 +60,7 @@ pub(super) fn decide(grounds: &Grounds<'_>) -> Decision {
     };
     let day = &outlook.history[outlook.history.len().saturating_sub(24)..];
     let demand: f64 = day.iter().map(|hour| hour.gpus).sum();
-    let at = |ms: Option<i64>| ms.and_then(DateTime::from_timestamp_millis);
+    let at = |ms: Option<i64>| Some(local(DateTime::from_timestamp_millis(ms?)?, *zone));
     Decision {
         action,
         demand_gpus_last_day: (!day.is_empty()).then(|| demand / day.len() as f64),
@@ -60,8 +68,13 @@ pub(super) fn decide(grounds: &Grounds<'_>) -> Decision {
         gpus_missing: plan.map(|plan| f64::from(plan.gpus_needed)),
         order_by: at(bought.and_then(|plan| plan.order_by_ms)),
         order_late: bought.is_some_and(|plan| plan.order_late),
+        wait: plan.and_then(|plan| match advice(plan) {
+            Advice::NotYet(wait) if action == Action::Watch => Some(wait),
+            _ => None,
+        }),
+        trend: plan.is_some_and(|plan| plan.ground.is_trend()),
         full_at: plan.and_then(|plan| match plan.meets {
-            Meets::At { week_ms } => DateTime::from_timestamp_millis(week_ms),
+            Meets::At { week_ms } => at(Some(week_ms)),
             Meets::Already | Meets::NotWithin { .. } => None,
         }),
         full_already: plan.is_some_and(|plan| plan.meets == Meets::Already),
@@ -88,6 +101,10 @@ mod tests {
     }
 
     fn action(load: f64, capacity: f64, held: f64, idle_gpus: f64) -> Action {
+        ruled(load, capacity, held, idle_gpus, Rule::Expand)
+    }
+
+    fn ruled(load: f64, capacity: f64, held: f64, idle_gpus: f64, rule: Rule) -> Action {
         let (before, after) =
             (planned(load, capacity, 0.0), planned(load, capacity, idle_gpus * 168.0));
         let idle = Idle { gpu_hours_per_week: Some(idle_gpus * 168.0), ..Idle::default() };
@@ -100,9 +117,11 @@ mod tests {
         let grounds = Grounds {
             plan: Some(&before),
             after_clean_up: Some(&after),
+            rule,
             idle: &idle,
             totals: &totals,
             outlook: &Outlook::default(),
+            zone: Tz::UTC,
         };
         decide(&grounds).action
     }
@@ -114,6 +133,16 @@ mod tests {
         assert_eq!(action(80.0, 100.0, 80.0, 1.0), Action::Nothing);
         assert_eq!(action(80.0, 100.0, 80.0, 9.0), Action::CleanUp);
         assert_eq!(action(40.0, 100.0, 40.0, 1.0), Action::Scale);
+    }
+
+    #[test]
+    fn nothing_is_bought_against_the_expansion_rule() {
+        // Breaks if the dearest advice contradicts the rule that stands below it.
+        for rule in [Rule::No, Rule::Unknown] {
+            assert_eq!(ruled(110.0, 100.0, 95.0, 1.0, rule), Action::Watch);
+            assert_eq!(ruled(110.0, 100.0, 95.0, 20.0, rule), Action::CleanUp);
+            assert_eq!(ruled(80.0, 100.0, 80.0, 1.0, rule), Action::Nothing);
+        }
     }
 
     #[test]
@@ -131,9 +160,11 @@ mod tests {
             let decision = decide(&Grounds {
                 plan: None,
                 after_clean_up: None,
+                rule: Rule::Unknown,
                 idle: &Idle::default(),
                 totals: &idle(hours),
                 outlook: &Outlook::default(),
+                zone: Tz::UTC,
             });
             assert_eq!(decision.action, action, "{hours:?}");
         }

@@ -5,6 +5,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use indicatif::ProgressBar;
 use loadline_engine::{Answer, EngineError, Params, Session, query};
 
+use super::super::outlook::local;
 use super::super::row::{Row, rows};
 use crate::failure::Failure;
 use crate::report::data::{
@@ -78,7 +79,7 @@ impl Asked<'_> {
             energy: self.ask("energy", &[], ALL).await?,
             gaps: self.ask("gaps", &[], ALL).await?,
             coverage: self.ask("coverage", &[], ALL).await?,
-            queue: self.ask("queue", &[("per", "all")], ALL).await?,
+            queue: self.ask("queue", &[("step", "all")], ALL).await?,
             queue_days: self.ask("queue", &[], ALL).await?,
         };
         let hours = (self.until - self.from).num_milliseconds() as f64 / 3_600_000.0;
@@ -187,6 +188,7 @@ impl Asked<'_> {
     /// GPUs worth a look, worst first.
     pub(super) async fn hardware(&self) -> Result<Vec<HardwareFinding>, Failure> {
         let found = self.ask("hardware", &[], ALL).await?;
+        let zone = self.session.calendar().zone();
         let gpu = |row: &Row| {
             Some(HardwareFinding {
                 node: row.text("node").unwrap_or_else(|| "(none)".to_owned()),
@@ -195,7 +197,7 @@ impl Asked<'_> {
                 problem: row.text("problem")?,
                 occurrences: row.count("occurrences"),
                 hours: row.number("hours"),
-                last_seen_at: row.instant("last_seen_at"),
+                last_seen_at: row.instant("last_seen_at").map(|at| local(at, zone)),
                 reason: row.text("reason").unwrap_or_default(),
             })
         };
@@ -208,6 +210,7 @@ fn evidence(row: &Row) -> JobEvidence {
     JobEvidence {
         gpus: row.count("gpus"),
         util_mean_ratio: row.number("util_mean_ratio"),
+        util_p50_ratio: row.number("util_p50_ratio"),
         util_best_ratio: row.number("util_best_ratio"),
         temp_max_c: row.number("temp_max_c"),
         idle_tail_hours: row.number("idle_tail_hours"),

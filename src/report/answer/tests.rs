@@ -136,7 +136,7 @@ fn the_last_hours_are_not_called_a_day() {
     let mut data = report(Totals::default(), None);
     let at = chrono::DateTime::UNIX_EPOCH;
     data.outlook = Outlook {
-        history: vec![super::super::data::HourDemand { at, gpus: 8.0 }; 2],
+        history: vec![super::super::data::HourDemand { at: at.fixed_offset(), gpus: 8.0 }; 2],
         ..Outlook::default()
     };
     data.decision.demand_gpus_last_day = Some(8.0);

@@ -50,7 +50,9 @@ pub struct JobEvidence {
     pub gpus: Option<u64>,
     /// Time-weighted mean utilisation.
     pub util_mean_ratio: Option<f64>,
-    /// The same of the busiest GPU.
+    /// Time-weighted median utilisation.
+    pub util_p50_ratio: Option<f64>,
+    /// The mean of the busiest GPU.
     pub util_best_ratio: Option<f64>,
     /// Highest temperature.
     pub temp_max_c: Option<f64>,

@@ -66,12 +66,20 @@ fn measured(job: &JobFinding) -> String {
             tenths(seen.hours_read)
         ),
         ("starved-of-data", _) => format!(
-            "GPU 利用率 {}（界限 50 %），而 CPU 利用率 {}（界限 {}）",
+            "GPU 利用率均值 {}（界限 50 %），而 CPU 利用率 {}（界限 {}）",
             share(seen.util_mean_ratio),
             share(level),
             share(limit)
         ),
-        _ => format!("GPU 利用率 {}，下限 {}", share(level), share(limit)),
+        _ if seen.baseline_p25_ratio.is_none() => {
+            format!("GPU 利用率均值 {}，下限 {}", share(level), share(limit))
+        }
+        _ => format!(
+            "GPU 利用率均值 {}、中位数 {}，两者的下限 {}",
+            share(level),
+            share(seen.util_p50_ratio),
+            share(limit)
+        ),
     }
 }
 
@@ -81,7 +89,7 @@ fn usual(job: &JobFinding) -> String {
     match seen.baseline_p25_ratio {
         None => "；没有可用的基线，按固定界限".to_owned(),
         Some(p25) => format!(
-            "；{} 上 {} 的下四分位为 {}（{} 个作业，{} GPU 小时）",
+            "；{} 上 {} 在作业运行的工作与其他时段的下四分位为 {}（{} 个作业，{} GPU 小时）",
             job.gpu_model,
             job.workload,
             share(Some(p25)),
@@ -138,6 +146,7 @@ mod tests {
             evidence: JobEvidence {
                 gpus: Some(2),
                 util_mean_ratio: Some(0.3),
+                util_p50_ratio: Some(0.28),
                 util_best_ratio: Some(0.9),
                 temp_max_c: Some(90.0),
                 idle_tail_hours: Some(9.0),
@@ -149,7 +158,7 @@ mod tests {
             },
             ..JobFinding::default()
         };
-        let usual = "; the lower quartile of train on H is 80 % (9 jobs, 297 GPU-hours)";
+        let usual = "; the lower quartile of train on H in the working and other hours that it ran is 80 % (9 jobs, 297 GPU-hours)";
         // As the question words them.
         for (verdict, measurement, level, limit, reason) in [
             (
@@ -214,9 +223,15 @@ mod tests {
                 "cpu_util_ratio",
                 1.0,
                 0.9,
-                "GPU at 30 %, limit 50 %, while the CPUs are at 100 %, limit 90 %",
+                "GPU at a mean of 30 %, limit 50 %, while the CPUs are at 100 %, limit 90 %",
             ),
-            ("under-used", "gpu_util_ratio", 0.3, 0.8, "GPU at 30 %, limit 80 %"),
+            (
+                "under-used",
+                "gpu_util_ratio",
+                0.3,
+                0.8,
+                "GPU at a mean of 30 % and a median of 28 %, limit of both 80 %",
+            ),
         ] {
             let usual = match verdict {
                 "failing-hardware" | "hot" | "not-enough-data" | "unbalanced" => "",

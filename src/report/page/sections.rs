@@ -68,10 +68,11 @@ fn broken_at_gaps(history: &[HourDemand]) -> Vec<(DateTime<Utc>, Option<f64>)> {
     let mut points: Vec<(DateTime<Utc>, Option<f64>)> = Vec::new();
     for hour in history {
         let after = points.last().map(|(at, _)| *at + TimeDelta::hours(1));
-        if let Some(after) = after.filter(|after| *after < hour.at) {
+        let at = hour.at.to_utc();
+        if let Some(after) = after.filter(|after| *after < at) {
             points.push((after, None));
         }
-        points.push((hour.at, Some(hour.gpus)));
+        points.push((at, Some(hour.gpus)));
     }
     points
 }
@@ -88,12 +89,20 @@ fn outlook(data: &ReportData, language: Language, zone: Tz) -> String {
         lines.push(Line {
             name: words.forecast_p50.into(),
             colour: chart::ORANGE,
-            points: outlook.forecast.iter().map(|hour| (hour.at, Some(hour.gpus_p50))).collect(),
+            points: outlook
+                .forecast
+                .iter()
+                .map(|hour| (hour.at.to_utc(), Some(hour.gpus_p50)))
+                .collect(),
         });
         bands.push(Band {
             name: words.forecast_band.into(),
             colour: chart::ORANGE,
-            points: outlook.forecast.iter().map(|h| (h.at, h.gpus_p10, h.gpus_p90)).collect(),
+            points: outlook
+                .forecast
+                .iter()
+                .map(|h| (h.at.to_utc(), h.gpus_p10, h.gpus_p90))
+                .collect(),
         });
     }
     let name = if outlook.capacity_is_floor() { words.capacity_floor } else { words.capacity };
