@@ -95,6 +95,8 @@ impl SlurmSettings {
 pub struct SlurmCollector {
     settings: SlurmSettings,
     options: SacctOptions,
+    /// Columns that this release's ledger has, of those that are wanted.
+    columns: Option<String>,
     /// From when on the next round asks.
     since: Option<DateTime<Utc>>,
     /// Lines of the last answers, by their hash.
@@ -117,6 +119,7 @@ impl SlurmCollector {
         Ok(Self {
             settings,
             options: SacctOptions { zone: Some(Tz::UTC), ..options },
+            columns: None,
             since: None,
             told: HashSet::new(),
             hasher: RandomState::new(),
@@ -135,6 +138,17 @@ impl SlurmCollector {
             Some(runtime) => runtime,
             None => command::runtime()?,
         };
+        let limits =
+            (Duration::from_secs_f64(self.settings.timeout_s), self.settings.answer_bytes_max);
+        if self.columns.is_none() {
+            let told = runtime.block_on(ask(&self.settings.sacct, &["--helpformat"], limits));
+            match told {
+                Ok(Asked::Answer(told)) => self.columns = Some(columns(&told)),
+                Ok(Asked::Absent) => return Err(command::absent(&self.settings.sacct)),
+                Err(error) => return Err(error),
+            }
+        }
+        let columns = self.columns.as_deref().unwrap_or(ASKED);
         let since = self.since.unwrap_or_else(|| now - hours(self.settings.lookback_h));
         let time = |at: DateTime<Utc>| at.format("%Y-%m-%dT%H:%M:%S").to_string();
         let until = time(now + TimeDelta::seconds(1));
@@ -148,10 +162,8 @@ impl SlurmCollector {
             "-E",
             &until,
             "-o",
-            ASKED,
+            columns,
         ];
-        let limits =
-            (Duration::from_secs_f64(self.settings.timeout_s), self.settings.answer_bytes_max);
         let ledger = runtime.block_on(ask(&self.settings.sacct, &arguments, limits));
         let queue = match self.settings.squeue.is_empty() {
             true => Ok(Asked::Absent),
@@ -215,6 +227,21 @@ impl Collector for SlurmCollector {
         self.since = Some(now - TimeDelta::milliseconds((self.settings.overlap_s * 1e3) as i64));
         // What the ledger told is kept though the queue did not answer.
         waiting.map(drop)
+    }
+}
+
+/// Of the columns that are wanted those that `sacct --helpformat` tells of: `Restarts` is only in
+/// newer releases, and a ledger that does not know a column answers nothing at all.
+fn columns(told: &str) -> String {
+    let known: HashSet<String> = told
+        .split(|c: char| c.is_whitespace() || c == '|')
+        .map(|name| name.to_ascii_lowercase())
+        .collect();
+    let kept = ASKED.split(',').filter(|name| known.contains(&name.to_ascii_lowercase()));
+    let kept: Vec<&str> = kept.collect();
+    match kept.is_empty() {
+        true => ASKED.to_owned(),
+        false => kept.join(","),
     }
 }
 
