@@ -9,16 +9,21 @@
 -- is never known, over all and without what is installed. installed = held + free + down - excess;
 -- excess is what jobs held beyond what is installed and up, 0 where the inventory is right.
 -- held_ratio is held / available. source: config, inventory, counts or peak-held, which is a floor.
+WITH timed AS (
+    SELECT p.*, CASE WHEN p.gpus_installed IS NOT NULL THEN p.hours END AS known_hours
+    FROM pool_hourly p
+    WHERE p.hour_started_at >= local_hour($from) AND p.hour_started_at < $until
+)
 SELECT local_bin($step, p.hour_started_at) AS bin_started_at, p.cluster, p."partition",
-    avg(p.gpus_installed) AS gpus_installed, avg(p.gpus_down) AS gpus_down,
-    avg(p.gpus_available) AS gpus_available,
-    coalesce(avg(p.gpus_held) FILTER (WHERE p.gpus_installed IS NOT NULL), avg(p.gpus_held))
-        AS gpus_held,
-    avg(p.gpus_free) AS gpus_free, avg(p.gpus_excess) AS gpus_excess,
-    sum(p.gpus_held) FILTER (WHERE p.gpus_installed IS NOT NULL)
-        / nullif(sum(p.gpus_available), 0) AS held_ratio,
+    sum(p.gpus_installed * p.hours) / sum(p.known_hours) AS gpus_installed,
+    sum(p.gpus_down * p.hours) / sum(p.known_hours) AS gpus_down,
+    sum(p.gpus_available * p.hours) / sum(p.known_hours) AS gpus_available,
+    coalesce(sum(p.gpus_held * p.known_hours) / sum(p.known_hours),
+        sum(p.gpus_held * p.hours) / sum(p.hours)) AS gpus_held,
+    sum(p.gpus_free * p.hours) / sum(p.known_hours) AS gpus_free,
+    sum(p.gpus_excess * p.hours) / sum(p.known_hours) AS gpus_excess,
+    sum(p.gpus_held * p.known_hours) / nullif(sum(p.gpus_available * p.hours), 0) AS held_ratio,
     max(p.source) AS source
-FROM pool_hourly p
-WHERE p.hour_started_at >= local_hour($from) AND p.hour_started_at < $until
+FROM timed p
 GROUP BY local_bin($step, p.hour_started_at), p.cluster, p."partition"
 ORDER BY local_bin($step, p.hour_started_at), p.cluster, p."partition"

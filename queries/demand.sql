@@ -12,7 +12,7 @@ WITH asked AS (
         CASE $by WHEN 'fleet' THEN 'fleet' WHEN 'pool' THEN d."partition" WHEN 'team' THEN d.team
             WHEN 'workload' THEN d.workload WHEN 'model' THEN d.gpu_model END AS asked_by,
         sum(d.gpus_held) AS held, sum(d.gpus_waiting) AS waiting, sum(d.gpus_demand) AS demand,
-        coalesce(avg(d.counted_ratio), 1) AS counted_ratio
+        coalesce(avg(d.counted_ratio), 1) AS counted_ratio, max(d.hours) AS hours
     FROM demand_hourly d
     WHERE d.hour_started_at >= local_hour($from) AND d.hour_started_at < $until
         AND $by IN ('fleet', 'pool', 'team', 'workload', 'model')
@@ -20,9 +20,9 @@ WITH asked AS (
 ),
 known AS (
     SELECT local_bin($step, a.hour_started_at) AS known_at,
-        coalesce(a.asked_by, '(none)') AS asked_by, sum(a.held) AS held,
-        sum(a.waiting) AS waiting,
-        sum(a.demand) AS demand, count(*) AS hours, sum(a.counted_ratio) AS hours_counted
+        coalesce(a.asked_by, '(none)') AS asked_by, sum(a.held * a.hours) AS held,
+        sum(a.waiting * a.hours) AS waiting, sum(a.demand * a.hours) AS demand,
+        sum(a.hours) AS hours, sum(a.counted_ratio * a.hours) AS hours_counted
     FROM asked a
     GROUP BY 1, 2
 ),
@@ -36,7 +36,7 @@ stretch AS (
 ),
 filled AS (
     SELECT s.known_at, s.asked_by, s.held, s.waiting, s.demand, s.hours,
-        s.hours_counted,
+        s.hours_counted, s.from_at, s.until_at,
         unnest(split_bins(s.from_at, s.until_at, $step)) AS bin
     FROM stretch s
 ),
@@ -44,7 +44,10 @@ whole AS (
     SELECT f.bin['bin_started_at'] AS bin_started_at, f.asked_by,
         f.bin['bin_started_at'] = f.known_at AS heard, f.held, f.waiting, f.demand, f.hours,
         f.hours_counted,
-        ceil(f.bin['elapsed_s'] / 3600) AS hours_whole
+        (CAST(local_hour_ended(least(f.bin['bin_ended_at'], f.until_at)
+                - INTERVAL '1 millisecond') AS BIGINT)
+            - CAST(greatest(f.bin['bin_started_at'], f.from_at) AS BIGINT)) / 3600000.0
+            AS hours_whole
     FROM filled f
 ),
 counted AS (

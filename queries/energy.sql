@@ -23,11 +23,11 @@ WITH held AS (
 read AS (
     SELECT r.job_id,
         held_by($by, r.team, r."user", r.project, r.workload, r."partition", r.job_id) AS held_by,
-        r.gpus * (CAST(least(r.sampled_at, $until) AS BIGINT)
+        r.gpus * (CAST(least(r.ended_at, $until) AS BIGINT)
             - CAST(greatest(r.started_at, $from) AS BIGINT)) / 1000.0 AS gpu_s,
         r.power_w, r.power_source
     FROM job_readings r
-    WHERE r.power_w IS NOT NULL AND r.gpus > 0 AND r.started_at < $until AND r.sampled_at > $from
+    WHERE r.power_w IS NOT NULL AND r.gpus > 0 AND r.started_at < $until AND r.ended_at > $from
 ),
 charged AS (
     SELECT coalesce(r.held_by, '(none)') AS held_by, sum(r.gpu_s * r.power_w) AS energy_j,

@@ -12,8 +12,9 @@
 -- pool's, as of its last whole week: `expand` where both hold.
 WITH pool AS (
     SELECT p.cluster, p."partition", local_week(p.hour_started_at) AS week_started_at,
-        sum(p.gpus_held) AS gpu_hours_held, sum(p.gpus_waiting) AS gpu_hours_waiting,
-        sum(p.gpus_available) AS gpu_hours_available, count(*) AS hours
+        sum(p.gpus_held * p.hours) AS gpu_hours_held,
+        sum(p.gpus_waiting * p.hours) AS gpu_hours_waiting,
+        sum(p.gpus_available * p.hours) AS gpu_hours_available, sum(p.hours) AS hours
     FROM pool_hourly p
     WHERE p.hour_started_at >= $from AND p.hour_started_at < $until
         AND p.gpus_installed IS NOT NULL

@@ -28,10 +28,10 @@ held_bin AS (
 read AS (
     SELECT r.gpus, r.util_ratio, r.effective_ratio, r.effective_signal,
         held_by($by, r.team, r."user", r.project, r.workload, r."partition") AS held_by,
-        greatest(r.started_at, $from) AS from_at, least(r.sampled_at, $until) AS until_at
+        greatest(r.started_at, $from) AS from_at, least(r.ended_at, $until) AS until_at
     FROM job_readings r
     WHERE r.job_id IS NOT NULL AND r.util_ratio IS NOT NULL
-        AND r.started_at < $until AND r.sampled_at > $from
+        AND r.started_at < $until AND r.ended_at > $from
 ),
 read_bin AS (
     SELECT r.gpus, r.util_ratio, r.effective_ratio, r.effective_signal, r.held_by,

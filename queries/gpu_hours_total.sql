@@ -20,11 +20,11 @@ WITH held AS (
 read AS (
     SELECT r.gpus, r.util_ratio, r.effective_ratio, r.effective_signal,
         held_by($by, r.team, r."user", r.project, r.workload, r."partition") AS held_by,
-        (CAST(least(r.sampled_at, $until) AS BIGINT)
+        (CAST(least(r.ended_at, $until) AS BIGINT)
             - CAST(greatest(r.started_at, $from) AS BIGINT)) / 1000.0 AS elapsed_s
     FROM job_readings r
     WHERE r.job_id IS NOT NULL AND r.util_ratio IS NOT NULL
-        AND r.started_at < $until AND r.sampled_at > $from
+        AND r.started_at < $until AND r.ended_at > $from
 ),
 part AS (
     SELECT h.held_by, sum(h.gpus * h.spent['working_s']) AS working_s,

@@ -9,7 +9,8 @@
 -- cluster, node, GPU. occurrences: readings (hot, throttled), errors (ECC) or times a new Xid was
 -- told. A counter that falls was reset, and counts from 0. hours: time covered by those readings.
 -- lost: silent for more than $lost_s seconds, and three periods, behind the newest reading of its
--- cluster; hours is the silence up to that reading.
+-- cluster; hours is the silence up to that reading. state: the inventory says that the GPU, or its
+-- node, cannot run a job; from when it says so to the end of the asked time, clipped to it.
 WITH read AS (
     SELECT
         s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig, s.gpu_model, s.sampled_at,
@@ -113,12 +114,19 @@ told AS (
     UNION ALL
     SELECT
         v.cluster, v.node, v.gpu, v.gpu_uuid, v.gpu_model, 'state' AS problem,
-        1 AS occurrences, CAST(NULL AS DOUBLE) AS hours, CAST(NULL AS DOUBLE) AS worst,
-        CAST(NULL AS VARCHAR) AS unit, g.last_seen_at AS first_seen_at,
-        g.last_seen_at AS last_seen_at, concat('inventory says `', v.down_state, '`') AS reason
-    FROM gpu_service v
-    JOIN gpus g ON g.gpu_uuid = v.gpu_uuid
-    WHERE v.down_state IS NOT NULL
+        1 AS occurrences,
+        (date_part('epoch', v.down_until_at) - date_part('epoch', v.down_from_at)) / 3600 AS hours,
+        CAST(NULL AS DOUBLE) AS worst, CAST(NULL AS VARCHAR) AS unit,
+        v.down_from_at AS first_seen_at, v.down_until_at AS last_seen_at,
+        concat('inventory says `', v.down_state, '`') AS reason
+    FROM (
+        SELECT d.cluster, d.node, d.gpu, d.gpu_uuid, d.gpu_model, d.down_state,
+            greatest(d.down_from_at, $from) AS down_from_at,
+            least(coalesce(d.installed_until_at, as_of()), as_of(), $until) AS down_until_at
+        FROM gpu_service d
+        WHERE d.down_state IS NOT NULL
+    ) v
+    WHERE v.down_from_at <= v.down_until_at
 )
 SELECT
     t.cluster, t.node, t.gpu, t.gpu_uuid, t.gpu_model, t.problem, t.occurrences, t.hours,

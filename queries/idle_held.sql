@@ -5,18 +5,20 @@
 --             gpu_hours_observed float64 [GPU·h], gpu_hours_idle float64 [GPU·h],
 --             idle_ratio float64 [0-1], coverage_ratio float64 [0-1],
 --             cost_idle float64 [currency], jobs_idle int64
--- one row per team, user and pool with GPUs held in [$from, $until); ordered by gpu_hours_idle, most
--- first, then team, user and pool. Idle: activity below $idle_util_ratio for $sustained_s seconds
+-- one row per team, user and pool with GPUs held in [$from, $until), clipped exactly; ordered by
+-- gpu_hours_idle, most first, then team, user and pool. Idle: activity below $idle_util_ratio for $sustained_s seconds
 -- (ten minutes unless given) or more at a stretch; shorter pauses count as work. idle_ratio is
 -- idle / observed, coverage_ratio observed / held; both, and the idle hours, are NULL where nothing
 -- was observed. cost_idle is NULL where a GPU has no price: the inventory's, else the configured
 -- one, by the hour or written off over 730.5 hours a month.
 WITH read AS (
     SELECT
-        s.cluster, s.job_id, s.attempt, s.gpu_uuid, s.gpu_model, s.mig, s.sampled_at,
+        s.cluster, s.job_id, s.attempt, s.gpu_uuid, s.gpu_model, s.mig, s.ended_at,
         coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
-        coalesce(s.period_s, 0) AS period_s,
-        coalesce(s.period_s, 0) * s.share_ratio AS held_s,
+        (CAST(least(s.ended_at, $until) AS BIGINT)
+            - CAST(greatest(s.started_at, $from) AS BIGINT)) / 1000.0 AS period_s,
+        (CAST(least(s.ended_at, $until) AS BIGINT)
+            - CAST(greatest(s.started_at, $from) AS BIGINT)) / 1000.0 * s.share_ratio AS held_s,
         CASE
             WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) < $idle_util_ratio THEN 0
             WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
@@ -29,12 +31,12 @@ WITH read AS (
     LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
     WHERE s.job_id IS NOT NULL
         AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) IS NOT NULL
-        AND s.sampled_at > $from AND s.sampled_at <= $until
+        AND s.ended_at > $from AND s.started_at < $until
 ),
 run AS (
     SELECT r.*,
         sum(r.busy) OVER (
-            PARTITION BY r.cluster, r.job_id, r.attempt, r.gpu_key, r.mig ORDER BY r.sampled_at
+            PARTITION BY r.cluster, r.job_id, r.attempt, r.gpu_key, r.mig ORDER BY r.ended_at
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS run_id
     FROM read r

@@ -15,7 +15,7 @@ WITH installed_hour AS (
     SELECT coalesce(c.cluster, '') AS cluster_key, c.hour_started_at, c.gpus_installed,
         c.gpus_down,
         c.source, greatest(c.hour_started_at, $from) AS from_at,
-        least(c.hour_started_at + INTERVAL '1 hour', $until, as_of()) AS until_at
+        least(local_hour_ended(c.hour_started_at), $until, as_of()) AS until_at
     FROM capacity_hourly c
 ),
 installed AS (
@@ -31,12 +31,12 @@ installed AS (
 beyond AS (
     SELECT coalesce(p.cluster, '') AS cluster_key, local_day(p.hour_started_at) AS day_started_at,
         sum(coalesce(p.gpus_excess, p.gpus_held)
-            * (CAST(least(p.hour_started_at + INTERVAL '1 hour', $until, as_of()) AS BIGINT)
+            * (CAST(least(local_hour_ended(p.hour_started_at), $until, as_of()) AS BIGINT)
                 - CAST(greatest(p.hour_started_at, $from, span_started_at()) AS BIGINT)))
             / 3600000.0 AS excess
     FROM pool_hourly p
     WHERE p.hour_started_at < least($until, as_of())
-        AND p.hour_started_at + INTERVAL '1 hour' > greatest($from, span_started_at())
+        AND local_hour_ended(p.hour_started_at) > greatest($from, span_started_at())
     GROUP BY coalesce(p.cluster, ''), local_day(p.hour_started_at)
 ),
 held_bin AS (
@@ -60,10 +60,10 @@ device AS (
 ),
 job_bin AS (
     SELECT coalesce(r.job_cluster, r.cluster, '') AS cluster_key, r.job_id, r.attempt, r.gpus,
-        unnest(split_bins(greatest(r.started_at, $from), least(r.sampled_at, $until), 'day'))
+        unnest(split_bins(greatest(r.started_at, $from), least(r.ended_at, $until), 'day'))
             AS bin
     FROM job_readings r
-    WHERE r.ledgered AND r.started_at < $until AND r.sampled_at > $from
+    WHERE r.ledgered AND r.started_at < $until AND r.ended_at > $from
 ),
 job_part AS (
     SELECT h.cluster_key, h.bin['bin_started_at'] AS day_started_at, h.job_id,

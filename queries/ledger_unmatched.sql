@@ -21,10 +21,10 @@ WITH part AS (
         r.gpu_key,
         CASE WHEN r.job_id IS NULL THEN 'nobody' WHEN r.ledgered THEN 'read' ELSE 'unknown' END
             AS found,
-        greatest(r.started_at, $from) AS from_at, least(r.sampled_at, $until) AS until_at,
+        greatest(r.started_at, $from) AS from_at, least(r.ended_at, $until) AS until_at,
         r.gpus, r.util_ratio
     FROM job_readings r
-    WHERE r.gpus > 0 AND r.started_at < $until AND r.sampled_at > $from
+    WHERE r.gpus > 0 AND r.started_at < $until AND r.ended_at > $from
 ),
 timed AS (
     SELECT p.*,

@@ -7,18 +7,23 @@
 -- one row per GPU with more than $held_bytes held by nobody in ($from, $until]; ordered by the hours,
 -- most first, then cluster, node, GPU. Hours without a process are NULL where processes were never
 -- read; hours without a job are NULL where no job of the node names its GPUs. A reading stands for
--- the time before it, so it belongs to the job that held the GPU until then.
+-- the time before it: without a job is the part of it after the last job left the GPU.
 WITH read AS (
     SELECT r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.gpu_model, r.sampled_at, r.job_id,
         r.mem_used_bytes, r.processes,
         least(r.period_s, date_part('epoch', r.sampled_at) - date_part('epoch', $from))
             AS covered_s,
         coalesce(r.mem_used_bytes > $held_bytes AND r.processes = 0, false) AS no_process,
-        coalesce(r.mem_used_bytes > $held_bytes, false)
-            AND job_shares(r.job_id, r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.sampled_at)
-                [1]['job_id'] IS NULL AS no_holder
-    FROM gpu_readings r
-    WHERE r.sampled_at > $from AND r.sampled_at <= $until
+        coalesce(r.mem_used_bytes > $held_bytes, false) AND r.latest['job_id'] IS NULL
+            AS no_holder,
+        least(r.latest['period_s'], date_part('epoch', r.sampled_at) - date_part('epoch', $from))
+            AS unheld_s
+    FROM (
+        SELECT g.*, job_shares(g.job_id, g.cluster, g.node, g.gpu, g.gpu_uuid, g.mig,
+            g.sampled_at, g.period_s)[-1] AS latest
+        FROM gpu_readings g
+        WHERE g.sampled_at > $from AND g.sampled_at <= $until
+    ) r
 ),
 per_gpu AS (
     SELECT
@@ -31,7 +36,7 @@ per_gpu AS (
         min(r.sampled_at) FILTER (WHERE r.no_process) AS first_no_process_at,
         max(r.sampled_at) FILTER (WHERE r.no_process) AS last_no_process_at,
         count(*) FILTER (WHERE r.no_holder) > 0 AS no_holder,
-        coalesce(sum(r.covered_s) FILTER (WHERE r.no_holder), 0) / 3600 AS hours_no_holder,
+        coalesce(sum(r.unheld_s) FILTER (WHERE r.no_holder), 0) / 3600 AS hours_no_holder,
         max(r.mem_used_bytes) FILTER (WHERE r.no_holder) AS bytes_no_holder,
         min(r.sampled_at) FILTER (WHERE r.no_holder) AS first_no_holder_at,
         max(r.sampled_at) FILTER (WHERE r.no_holder) AS last_no_holder_at

@@ -21,24 +21,33 @@ WITH held AS (
     WHERE t.started_at < $until AND t.ended_at > $from AND t.job_id IS NOT NULL
     GROUP BY coalesce(t.cluster, ''), t.job_id, coalesce(t.attempt, 0)
 ),
+granted AS (
+    SELECT coalesce(a.cluster, '') AS cluster_key, a.job_id,
+        coalesce(a.attempt, 0) AS attempt_key, sum(coalesce(a.gpu_share_ratio, 1)) AS gpus
+    FROM allocations a
+    GROUP BY coalesce(a.cluster, ''), a.job_id, coalesce(a.attempt, 0)
+),
 asked AS (
     SELECT coalesce(j.cluster, '') AS cluster_key, j.job_id,
         coalesce(j.attempt, 0) AS attempt_key,
-        max(j.gpus_requested / nullif(j.gpus_allocated, 0)) AS asked_ratio
+        max(j.gpus_requested / nullif(coalesce(j.gpus_allocated, g.gpus), 0)) AS asked_ratio
     FROM jobs j
+    LEFT JOIN granted g
+        ON g.job_id = j.job_id AND g.attempt_key = coalesce(j.attempt, 0)
+        AND g.cluster_key = coalesce(j.cluster, '')
     GROUP BY coalesce(j.cluster, ''), j.job_id, coalesce(j.attempt, 0)
 ),
 by_gpu AS (
-    SELECT coalesce(r.job_cluster, '') AS cluster_key, r.job_id,
+    SELECT coalesce(r.job_cluster, r.cluster, '') AS cluster_key, r.job_id,
         coalesce(r.attempt, 0) AS attempt_key, r.gpu_key, r.mig,
-        sum(r.gpus * (CAST(least(r.sampled_at, $until) AS BIGINT)
+        sum(r.gpus * (CAST(least(r.ended_at, $until) AS BIGINT)
             - CAST(greatest(r.started_at, $from) AS BIGINT)) / 1000.0) AS observed_s,
-        sum(r.util_ratio * r.gpus * (CAST(least(r.sampled_at, $until) AS BIGINT)
+        sum(r.util_ratio * r.gpus * (CAST(least(r.ended_at, $until) AS BIGINT)
             - CAST(greatest(r.started_at, $from) AS BIGINT)) / 1000.0) AS busy_s
     FROM job_readings r
-    WHERE r.job_id IS NOT NULL AND r.util_ratio IS NOT NULL AND r.ledgered
-        AND r.started_at < $until AND r.sampled_at > $from
-    GROUP BY coalesce(r.job_cluster, ''), r.job_id, coalesce(r.attempt, 0), r.gpu_key, r.mig
+    WHERE r.job_id IS NOT NULL AND r.util_ratio IS NOT NULL
+        AND r.started_at < $until AND r.ended_at > $from
+    GROUP BY coalesce(r.job_cluster, r.cluster, ''), r.job_id, coalesce(r.attempt, 0), r.gpu_key, r.mig
 ),
 by_job AS (
     SELECT g.cluster_key, g.job_id, g.attempt_key, sum(g.observed_s) AS observed_s,

@@ -127,7 +127,7 @@ impl Context {
 /// That some rows stand too far from all others to count, and the way out.
 fn told(outlier: &Outlier, session: &Session) -> String {
     let calendar = session.calendar();
-    let Outlier { table, rows, first_at, last_at, early } = outlier;
+    let Outlier { table, rows, first_at, last_at, early, counted } = outlier;
     let (first_at, last_at) = (calendar.told(*first_at), calendar.told(*last_at));
     let when = match first_at == last_at {
         true => format!("at {first_at}"),
@@ -139,6 +139,14 @@ fn told(outlier: &Outlier, session: &Session) -> String {
         true => ("before", format!("the store begins at {}", calendar.told(started_at)), ""),
         false => ("after", format!("now is {}", calendar.told(now)), "set --now, or "),
     };
+    if *counted {
+        let remedy = if *early { "" } else { "if so, set --now, or " };
+        return format!(
+            "warning: {rows} of table `{table}` {when}: more than a year {side} everything else, \
+             which looks like an error; the store is too small to say, so it counts and {stays} \
+             ({remedy}correct the file and import it again)"
+        );
+    }
     format!(
         "warning: {rows} of table `{table}` {when}: more than a year {side} everything else, so \
          taken for an error; {stays} ({or}correct the file and import it again)"

@@ -130,7 +130,8 @@ impl From<std::io::Error> for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         let (detail, hint) = (error.detail(), error.hint());
-        Self { detail, hint, ..Self::from_error(&error) }
+        let code = if matches!(error, EngineError::EmptyPeriod { .. }) { 2 } else { 1 };
+        Self { detail, hint, code, ..Self::from_error(&error) }
     }
 }
 

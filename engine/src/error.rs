@@ -60,6 +60,18 @@ pub enum EngineError {
         /// What it should be.
         reason: String,
     },
+    /// A period that ends before it begins, or when it does.
+    #[error("query `{query}` was asked of {from} to {until}, which is no time at all")]
+    EmptyPeriod {
+        /// Query.
+        query: String,
+        /// Its begin, in local time.
+        from: String,
+        /// Its end.
+        until: String,
+        /// What the store holds.
+        holds: String,
+    },
     /// A query file whose header cannot be read.
     #[error("cannot read the header of query `{query}`, line {line}: {reason}")]
     Header {
@@ -106,6 +118,7 @@ impl EngineError {
             Self::MissingParameter { .. }
             | Self::UnknownParameter { .. }
             | Self::BadParameter { .. }
+            | Self::EmptyPeriod { .. }
             | Self::Header { .. } => ErrorKind::BadRequest,
             Self::Read { .. } | Self::Store(_) => ErrorKind::Unavailable,
             Self::Sql { source, .. } => match source.find_root() {
@@ -139,6 +152,7 @@ impl EngineError {
             Self::MissingParameter { declared, .. } | Self::UnknownParameter { declared, .. } => {
                 Some(format!("parameters are {declared}"))
             }
+            Self::EmptyPeriod { holds, .. } => Some(format!("the store holds {holds}")),
             Self::UnknownQuery { known, .. } => Some(format!("there are: {}", known.join(", "))),
             _ => None,
         }
@@ -156,6 +170,9 @@ impl EngineError {
             }
             Self::MissingParameter { parameter, example, .. } => {
                 Some(format!("add `--param {parameter}={example}`"))
+            }
+            Self::EmptyPeriod { .. } => {
+                Some("`from` must be before `until`: swap them, or leave one out".into())
             }
             Self::Store(error) => error.hint(),
             Self::Sql { source, .. } => match source.find_root() {

@@ -123,6 +123,10 @@ pub(crate) fn register(
     }
     let zone = calendar.zone();
     let body = move |args: &[ArrayRef], _: usize| {
+        edges(&at(args, 0)?, BinUnit::HOUR, zone, |bin| bin.ended_at)
+    };
+    add("local_hour_ended", any(), instant(), Arc::new(body));
+    let body = move |args: &[ArrayRef], _: usize| {
         let zone = zone_of(args.get(2), zone)?;
         starts(&at(args, 1)?, unit_of(args.first())?, zone)
     };
@@ -239,15 +243,25 @@ fn unit_of(array: Option<&ArrayRef>) -> Result<BinUnit> {
 }
 
 fn starts(found: &TimestampMillisecondArray, unit: BinUnit, zone: Tz) -> Result<ArrayRef> {
+    edges(found, unit, zone, |bin| bin.started_at)
+}
+
+/// An edge of the bin that holds each instant.
+fn edges(
+    found: &TimestampMillisecondArray,
+    unit: BinUnit,
+    zone: Tz,
+    edge: fn(LocalBin) -> i64,
+) -> Result<ArrayRef> {
     let mut known: Option<LocalBin> = None;
     Ok(instants(found.iter().map(|at| {
         let at = at?;
         if let Some(bin) = known.filter(|bin| (bin.started_at..bin.ended_at).contains(&at)) {
-            return Some(bin.started_at);
+            return Some(edge(bin));
         }
         let bin = LocalBin::at(unit, zone, at);
         known = Some(bin);
-        Some(bin.started_at)
+        Some(edge(bin))
     })))
 }
 

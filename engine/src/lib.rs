@@ -31,6 +31,6 @@ mod view;
 pub use answer::Answer;
 pub use config::EngineConfig;
 pub use error::{EngineError, ErrorKind};
-pub use query::{NamedQuery, Params};
+pub use query::{NamedQuery, Params, Period};
 pub use session::Session;
 pub use span::Outlier;

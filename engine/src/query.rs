@@ -1,6 +1,8 @@
 //! Named questions: one file each in `queries/`, with a header that tells purpose, parameters and
 //! columns.
 
+mod bind;
+
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -11,6 +13,10 @@ mod folder;
 pub use self::folder::queries_with;
 use crate::calendar::{BinUnit, Calendar};
 use crate::error::EngineError;
+pub(crate) use bind::bind;
+
+/// Begin and end.
+pub type Period = (DateTime<Utc>, DateTime<Utc>);
 
 /// Values given for parameters, by name.
 pub type Params = BTreeMap<String, String>;
@@ -291,57 +297,33 @@ pub(crate) fn values(
             }),
         }
     };
-    query.parameters.iter().map(|p| Ok((p.name.clone(), value(p)?))).collect()
-}
-
-/// Replaces each `$name` in the text of a query by its value. Text values are quoted; a `$` inside
-/// quotes or a comment is left alone.
-///
-/// # Why
-/// A placeholder has no type until it is filled in, and the planner asks for the type of a
-/// function's arguments before.
-pub(crate) fn bind(
-    sql: &str,
-    values: &[(String, ScalarValue)],
-) -> Result<String, datafusion::error::DataFusionError> {
-    let mut bound = String::with_capacity(sql.len());
-    let mut rest = sql;
-    while let Some(place) = rest.find(['$', '\'', '"', '-']) {
-        bound.push_str(&rest[..place]);
-        rest = &rest[place..];
-        let taken = match rest.as_bytes()[0] {
-            b'-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
-            quote @ (b'\'' | b'"') => {
-                rest[1..].find(char::from(quote)).map_or(rest.len(), |end| end + 2)
-            }
-            b'$' => {
-                let name = rest[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-                let name = &rest[1..name.map_or(rest.len(), |end| end + 1)];
-                let Some((_, value)) = values.iter().find(|(known, _)| known == name) else {
-                    return datafusion::common::plan_err!("parameter `${name}` is not declared");
-                };
-                bound.push_str(&literal(value));
-                rest = &rest[1 + name.len()..];
-                continue;
-            }
-            _ => 1,
-        };
-        bound.push_str(&rest[..taken]);
-        rest = &rest[taken..];
-    }
-    bound.push_str(rest);
-    Ok(bound)
-}
-
-fn literal(value: &ScalarValue) -> String {
-    match value {
-        ScalarValue::Utf8(Some(text)) => format!("'{}'", text.replace('\'', "''")),
-        ScalarValue::Float64(Some(number)) => format!("CAST({number:e} AS DOUBLE)"),
-        ScalarValue::TimestampMillisecond(Some(at), _) => {
-            format!("arrow_cast({at}, 'Timestamp(Millisecond, Some(\"UTC\"))')")
+    let values = query.parameters.iter().map(|p| Ok((p.name.clone(), value(p)?)));
+    let values = values.collect::<Result<Vec<_>, EngineError>>()?;
+    match period(&values) {
+        Some((from, until))
+            if from >= until && given.contains_key("from") && given.contains_key("until") =>
+        {
+            let told = |at| calendar.told(at);
+            Err(EngineError::EmptyPeriod {
+                query: query.name.clone(),
+                from: told(from),
+                until: told(until),
+                holds: format!("{} to {}", told(span.0), told(span.1)),
+            })
         }
-        other => other.to_string(),
+        _ => Ok(values),
     }
+}
+
+/// What `$from` and `$until` are among `values`.
+pub(crate) fn period(values: &[(String, ScalarValue)]) -> Option<Period> {
+    let at = |wanted: &str| match values.iter().find(|(name, _)| name == wanted) {
+        Some((_, ScalarValue::TimestampMillisecond(Some(at), _))) => {
+            DateTime::from_timestamp_millis(*at)
+        }
+        _ => None,
+    };
+    at("from").zip(at("until"))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::calendar::Calendar;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::function::ledger::{Ledger, Needs};
-use crate::query::{NamedQuery, Params};
+use crate::query::{NamedQuery, Params, Period};
 use crate::span::{self, Days, Outlier};
 use crate::{function, query, setting, table, view};
 
@@ -175,6 +175,20 @@ impl Session {
             self.local(collect(self.frame(&text).await?).await?)
         };
         answer.await.map_err(failed)
+    }
+
+    /// The period of which a named question asks: what was given, else the ends of the store.
+    /// `None` where it asks of none.
+    ///
+    /// # Errors
+    /// A parameter that is missing or wrong.
+    pub fn period(
+        &self,
+        query: &NamedQuery,
+        given: &Params,
+    ) -> Result<Option<Period>, EngineError> {
+        let values = query::values(query, given, self.span(), &self.calendar)?;
+        Ok(query::period(&values))
     }
 
     /// Asks `text` of the answer of a named question, which it sees as the table `answer` with

@@ -26,7 +26,7 @@ pub(crate) type Days = HashMap<&'static str, BTreeMap<NaiveDate, u64>>;
 type Ends = Option<(DateTime<Utc>, DateTime<Utc>)>;
 
 /// Rows that stand so far from everything else in the store that they are taken for an error: they
-/// move neither its start nor now.
+/// move neither its start nor now. In a store of a handful of rows they do, and are told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outlier {
     /// Table that holds them.
@@ -39,6 +39,8 @@ pub struct Outlier {
     pub last_at: DateTime<Utc>,
     /// They stand before everything else, not after it.
     pub early: bool,
+    /// They count all the same: the store is too small to say which of its rows are wrong.
+    pub counted: bool,
 }
 
 /// What a store spans.
@@ -63,9 +65,13 @@ pub(crate) async fn span(
     if last - first <= TimeDelta::days(DAYS_APART) {
         return Ok(Some(whole));
     }
-    let Some(core) = asked.timeline().await?.core() else { return Ok(Some(whole)) };
+    let timeline = asked.timeline().await?;
+    let Some(core) = timeline.core() else {
+        let Some(core) = timeline.doubted() else { return Ok(Some(whole)) };
+        return Ok(Some(Span { outliers: asked.outliers(core, true).await?, ..whole }));
+    };
     let Some((first, last)) = asked.ends(Some(core)).await? else { return Ok(Some(whole)) };
-    Ok(Some(Span { first, last, outliers: asked.outliers(core).await? }))
+    Ok(Some(Span { first, last, outliers: asked.outliers(core, false).await? }))
 }
 
 /// The instants of one table.
@@ -207,7 +213,7 @@ impl Asked<'_> {
     }
 
     /// The rows outside `core`, by table and side.
-    async fn outliers(&self, core: Core) -> Result<Vec<Outlier>, DataFusionError> {
+    async fn outliers(&self, core: Core, counted: bool) -> Result<Vec<Outlier>, DataFusionError> {
         let mut found = Vec::new();
         for table in INSTANTS.map(|instants| instants.table) {
             let (at, ended) = match (table.partitioned_by(), table) {
@@ -225,12 +231,19 @@ impl Asked<'_> {
                 let text = format!("SELECT min({at}), max({at}) FROM {table} WHERE {clause}");
                 let Some((first_at, last_at)) = self.two(&text).await? else { continue };
                 let text = format!("SELECT 0, count(*) FROM {table} WHERE {clause}");
-                let counted = self.context.sql(&text).await?.collect().await?;
-                let rows = counted.first().map_or(0, |batch| {
+                let answer = self.context.sql(&text).await?.collect().await?;
+                let rows = answer.first().map_or(0, |batch| {
                     batch.column(1).as_primitive::<Int64Type>().values().iter().sum::<i64>()
                 });
                 let rows = u64::try_from(rows).unwrap_or_default();
-                found.push(Outlier { table: table.name(), rows, first_at, last_at, early });
+                found.push(Outlier {
+                    table: table.name(),
+                    rows,
+                    first_at,
+                    last_at,
+                    early,
+                    counted,
+                });
             }
         }
         Ok(found)

@@ -4,7 +4,7 @@
 --          eligible_at timestamp, started_at timestamp, ended_at timestamp,
 --          gpus_requested float64, gpus_allocated float64, gpu_model_requested text,
 --          gpus_asked float64, used_ratio float64 [0-1], wait_started_at timestamp,
---          wait_ended_at timestamp, waits boolean
+--          wait_ended_at timestamp, waits boolean, nodes text
 -- one row per attempt that was submitted or began by then. One that begins later waits, one that
 -- ends later runs, and both are told so in state. gpus_asked is requested, else granted.
 -- used_ratio is the share of its time that it is not suspended. It waits from wait_started_at (when
@@ -17,7 +17,7 @@ WITH known AS (
         CASE WHEN j.started_at <= as_of() THEN j.started_at END AS begun_at,
         CASE WHEN j.ended_at <= as_of() THEN j.ended_at END AS over_at,
         coalesce(j.eligible_at, j.submitted_at) AS wait_at,
-        j.gpus_requested, j.gpus_allocated AS gpus_granted, j.gpu_model_requested,
+        j.gpus_requested, j.gpus_allocated AS gpus_granted, j.gpu_model_requested, j.nodes,
         greatest(1 - coalesce(j.suspended_s, 0) * 1000 / nullif(
             CAST(coalesce(j.ended_at, as_of()) AS BIGINT) - CAST(j.started_at AS BIGINT), 0), 0)
             AS used_ratio
@@ -36,5 +36,6 @@ SELECT k.job_id, k.attempt, k.cluster, k.name, k."user", k.team, k.project, k.wo
     CASE WHEN k.wait_at IS NOT NULL THEN greatest(k.wait_at, span_started_at()) END
         AS wait_started_at,
     coalesce(k.begun_at, k.over_at, as_of()) AS wait_ended_at,
-    k.begun_at IS NULL AND k.over_at IS NULL AND coalesce(k.wait_at <= as_of(), false) AS waits
+    k.begun_at IS NULL AND k.over_at IS NULL AND coalesce(k.wait_at <= as_of(), false) AS waits,
+    k.nodes
 FROM known k

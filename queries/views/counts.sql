@@ -14,7 +14,7 @@ WITH known AS (
 )
 SELECT k.counted_at, k.hour_started_at, k.cluster,
     coalesce(k."partition", 'default') AS "partition", k.team, k.gpus_held, k.gpus_waiting, k.gpus_installed,
-    CASE WHEN as_of() < k.hour_started_at + INTERVAL '1 hour' THEN
+    CASE WHEN as_of() < local_hour_ended(k.counted_at) THEN
         least(k.period_s, (CAST(as_of() AS BIGINT) - CAST(k.counted_at AS BIGINT)) / 1000.0)
         ELSE k.period_s END AS period_s
 FROM known k

@@ -9,7 +9,8 @@
 -- where a slice has no utilisation; a board at 100 % with no memory in use at idle power is at 0.
 -- effective_ratio is the best signal read: `activity` (the higher of tensor and SM activity),
 -- `power` (utilisation x power above idle over the board's span), `utilisation`. board_ratio:
--- slices of one board share it by their memory, else evenly, and the board's own reading beside
+-- slices of one board share it by their memory, else by the compute slices that their models name
+-- (`1g.10gb`), else evenly, and the board's own reading beside
 -- them counts for no time. power_w is the board's mean power since its last reading where the energy counter tells
 -- it (`counter`), else the power read (`power`).
 WITH sliced AS (
@@ -19,6 +20,11 @@ board AS (
     SELECT s.gpu_uuid, s.sampled_at, count(s.mig) AS slices,
         count(s.mem_total_bytes) FILTER (WHERE s.mig IS NOT NULL) AS slices_sized,
         sum(s.mem_total_bytes) FILTER (WHERE s.mig IS NOT NULL) AS slices_bytes,
+        count(CASE WHEN s.mig IS NOT NULL
+            THEN regexp_match(s.gpu_model, '([1-7])g\.[0-9]+gb', 'i')[1] END) AS slices_named,
+        sum(CASE WHEN s.mig IS NOT NULL
+            THEN CAST(regexp_match(s.gpu_model, '([1-7])g\.[0-9]+gb', 'i')[1] AS DOUBLE) END)
+            AS slices_compute,
         max(s.power_w) AS power_w, max(s.energy_j) AS energy_j
     FROM samples s
     JOIN sliced d ON d.gpu_uuid = s.gpu_uuid
@@ -34,6 +40,9 @@ read AS (
             WHEN s.mig IS NULL THEN 0.0
             WHEN b.slices_sized = b.slices
                 THEN CAST(s.mem_total_bytes AS DOUBLE) / nullif(b.slices_bytes, 0)
+            WHEN b.slices_named = b.slices
+                THEN CAST(regexp_match(s.gpu_model, '([1-7])g\.[0-9]+gb', 'i')[1] AS DOUBLE)
+                    / b.slices_compute
             ELSE 1.0 / b.slices
         END AS board_ratio,
         CASE WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95

@@ -6,7 +6,7 @@
 -- one row per pool. source is how what is installed is known, in the order of capacity_hourly:
 -- config, inventory, counts or peak-held. GPUs of the inventory that are down are down in what the
 -- settings install, too. Without an inventory of the pool's nodes, or where jobs hold GPUs and
--- nobody tells on which node, the blocks and nodes_with_free are NULL: which node is free is not
+-- nobody tells on which node of the inventory (see node_held), the blocks and nodes_with_free are NULL: which node is free is not
 -- known. Jobs whose pool is not among these count in pool `default` if there is one; where there is
 -- none, the pool has a row of what is held and waited for, and nothing installed.
 WITH latest AS (
@@ -71,9 +71,10 @@ counted AS (
 ),
 asked AS (
     SELECT h.cluster, h."partition", h.gpus AS held,
-        CASE WHEN h.node IS NULL THEN h.gpus ELSE 0 END AS unplaced, 0.0 AS waiting
-    FROM holdings h
-    WHERE h.started_at <= as_of() AND h.ended_at >= as_of()
+        CASE WHEN i.node IS NULL THEN h.gpus ELSE 0 END AS unplaced, 0.0 AS waiting
+    FROM node_held h
+    LEFT JOIN (SELECT DISTINCT g.cluster, g.node FROM gpus g WHERE g.node IS NOT NULL) i
+        ON i.node = h.node AND (i.cluster IS NOT DISTINCT FROM h.cluster)
     UNION ALL
     SELECT j.cluster, coalesce(j."partition", 'default') AS "partition", 0.0 AS held,
         0.0 AS unplaced, j.gpus_asked AS waiting

@@ -54,7 +54,7 @@ latest AS (
         AND (s.mig IS NOT DISTINCT FROM r.mig)
 ),
 held AS (
-    SELECT h.cluster, h.node, h.gpu_uuid, h.job_id, h."user", h.team, h.held_since_at, h.gpus
+    SELECT h.gpu_uuid, h.job_id, h."user", h.team, h.held_since_at
     FROM holdings h
     WHERE h.started_at <= as_of() AND h.ended_at >= as_of()
 ),
@@ -70,7 +70,7 @@ on_gpu AS (
 ),
 on_node AS (
     SELECT h.cluster, h.node, sum(h.gpus) AS gpus_held
-    FROM held h
+    FROM node_held h
     WHERE h.gpu_uuid IS NULL AND h.node IS NOT NULL
     GROUP BY h.cluster, h.node
 )

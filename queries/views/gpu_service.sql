@@ -47,8 +47,8 @@ judged AS (
 SELECT j.cluster, j."partition", j.node, j.gpu, j.gpu_uuid, j.gpu_model,
     local_hour(coalesce(j.first_seen_at, span_started_at())) AS installed_from_at,
     least(
-        CASE WHEN j.retired THEN local_hour(coalesce(j.last_seen_at, j.first_seen_at,
-            span_started_at()) - INTERVAL '1 millisecond') + INTERVAL '1 hour' END,
+        CASE WHEN j.retired THEN local_hour_ended(coalesce(j.last_seen_at, j.first_seen_at,
+            span_started_at()) - INTERVAL '1 millisecond') END,
         local_hour(j.replaced_at)
     ) AS installed_until_at,
     CASE WHEN j.down THEN greatest(coalesce(j.last_seen_at, span_started_at()), j.released_at) END

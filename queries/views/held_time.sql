@@ -8,7 +8,7 @@
 -- filled. shared is as in holdings.
 WITH counted AS (
     SELECT c.cluster, c."partition", c.team,
-        CAST(c.hour_started_at AS BIGINT) + 3600000 AS hour_ended_ms,
+        CAST(local_hour_ended(c.hour_started_at) AS BIGINT) AS hour_ended_ms,
         min(CAST(c.counted_at AS BIGINT)) AS from_ms,
         max(CAST(c.counted_at AS BIGINT) + CAST(round(c.period_s * 1000) AS BIGINT)) AS last_ms,
         sum(c.gpus_held * c.period_s) AS held_s

@@ -9,7 +9,8 @@
 --          float64 [0-1], baseline_jobs int64, baseline_gpu_hours float64 [GPU·h], util_best_ratio
 --          float64 [0-1], temp_max_c float64 [°C], span_hours float64 [h], hours_read float64 [h],
 --          reason text
--- one row per job attempt with a reading. A usable baseline of a labelled workload decides what is
+-- one row per job attempt with a reading that was taken while it held the GPU: one taken after it left
+-- is of the next job, and judges nothing. A usable baseline of a labelled workload decides what is
 -- low: a job at or above its lower quartile is not called low. Without one, fixed limits: below
 -- 0.05 is idle, below 0.2 under-used. First that holds: failing-hardware (new uncorrected ECC
 -- errors or Xid, or hardware slowdown a tenth of the time), hot (85 °C or thermal throttling a tenth
@@ -28,7 +29,7 @@ WITH cpu AS (
     GROUP BY n.cluster, n.node, date_bin(INTERVAL '5 minutes', n.sampled_at)
 ),
 read AS (
-    SELECT s.cluster, s.job_id, s.attempt, s.node, s.mig, s.gpu_model, s.sampled_at,
+    SELECT s.cluster, s.job_id, s.attempt, s.node, s.mig, s.gpu_model, s.started_at, s.ended_at,
         coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
         coalesce(s.period_s, 0) AS period_s, s.period_s * s.share_ratio AS weight_s,
         CASE WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
@@ -39,15 +40,15 @@ read AS (
         s.temp_c, s.xid, s.throttle_reasons, s.ecc_uncorrected_total
     FROM job_samples s
     LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
-    WHERE s.job_id IS NOT NULL
+    WHERE s.job_id IS NOT NULL AND s.ended_at = s.sampled_at
 ),
 binned AS (
     SELECT r.cluster, r.job_id, r.attempt, r.node, r.gpu_key, r.mig,
-        date_bin(INTERVAL '5 minutes', r.sampled_at) AS bin_started_at,
+        date_bin(INTERVAL '5 minutes', r.ended_at) AS bin_started_at,
         max(r.gpu_model) AS gpu_model,
-        min(r.sampled_at) AS first_at, max(r.sampled_at) AS last_at,
-        max(r.sampled_at) FILTER (WHERE r.util >= 0.05) AS busy_at,
-        min(date_part('epoch', r.sampled_at) - r.period_s) AS begun_s,
+        min(r.ended_at) AS first_at, max(r.ended_at) AS last_at,
+        max(r.ended_at) FILTER (WHERE r.util >= 0.05) AS busy_at,
+        min(date_part('epoch', r.started_at)) AS begun_s,
         sum(r.period_s) AS period_s, sum(r.weight_s) AS weight_s,
         sum(r.period_s) FILTER (WHERE r.util IS NOT NULL) AS util_period_s,
         sum(r.weight_s) FILTER (WHERE r.util IS NOT NULL) AS util_weight_s,
@@ -62,7 +63,7 @@ binned AS (
         min(r.ecc_uncorrected_total) AS ecc_min, max(r.ecc_uncorrected_total) AS ecc_max
     FROM read r
     GROUP BY r.cluster, r.job_id, r.attempt, r.node, r.gpu_key, r.mig,
-        date_bin(INTERVAL '5 minutes', r.sampled_at)
+        date_bin(INTERVAL '5 minutes', r.ended_at)
 ),
 per_gpu AS (
     SELECT b.cluster, b.job_id, b.attempt, b.node, b.gpu_key, b.mig,

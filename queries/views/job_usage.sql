@@ -24,7 +24,8 @@ read AS (
     SELECT coalesce(r.job_cluster, r.cluster, '') AS cluster_key, r.job_id,
         coalesce(r.attempt, 0) AS attempt_key, r.ledgered,
         concat(r.gpu_key, '/', coalesce(CAST(r.mig AS VARCHAR), '')) AS device,
-        r.gpus * r.period_s AS gpu_s, r.util_ratio, r.effective_ratio, r.mem_used_bytes,
+        r.gpus * r.period_s AS gpu_s, r.util_ratio, r.effective_ratio,
+        CASE WHEN r.ended_at = r.sampled_at THEN r.mem_used_bytes END AS mem_used_bytes,
         r.power_w,
         r.shared
     FROM job_readings r

@@ -4,9 +4,7 @@
 -- one row per node of the inventory. A GPU is down where its state or its node's says so and no job
 -- holds it, so held + free + down = installed, unless jobs hold more than is installed.
 WITH holding AS (
-    SELECT h.cluster, h.node, h.gpu_uuid, h.gpus
-    FROM holdings h
-    WHERE h.started_at <= as_of() AND h.ended_at >= as_of()
+    SELECT h.cluster, h.node, h.gpu_uuid, h.gpus FROM node_held h
 ),
 placed AS (
     SELECT g.cluster, g."partition", g.node,

@@ -40,7 +40,8 @@ offered AS (
 ),
 parts AS (
     SELECT o.bin['bin_started_at'] AS hour_started_at, o.cluster, o.pool, o.team, o.workload,
-        o.gpus * o.bin['elapsed_s'] / 3600 AS load
+        o.gpus * o.bin['elapsed_s'] * 1000 / (CAST(o.bin['bin_ended_at'] AS BIGINT)
+            - CAST(o.bin['bin_started_at'] AS BIGINT)) AS load
     FROM offered o
     UNION ALL
     SELECT c.hour_started_at, c.cluster, c."partition" AS pool, c.team,

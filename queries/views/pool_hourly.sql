@@ -2,11 +2,12 @@
 -- columns: hour_started_at timestamp, cluster text, partition text, gpus_installed float64 [GPU],
 --          gpus_down float64 [GPU], gpus_available float64 [GPU], gpus_held float64 [GPU],
 --          gpus_free float64 [GPU], gpus_excess float64 [GPU], gpus_waiting float64 [GPU],
---          source text
+--          source text, hours float64 [h]
 -- one row per hour and pool with capacity or demand. installed = held + free + down - excess;
 -- excess is what jobs held beyond what is installed and up, 0 where the inventory is right. Jobs
 -- whose pool is not among those installed count in pool `default` if there is one; where there is
--- none, installed, free and source are NULL.
+-- none, installed, free and source are NULL. hours is how long the local hour is, as in
+-- demand_hourly.
 WITH told AS (
     SELECT coalesce(c.cluster, '') AS cluster_key, c."partition" AS pool, c.hour_started_at,
         c.gpus_installed, c.gpus_down, c.gpus_available, c.source, 0.0 AS held, 0.0 AS waiting
@@ -46,5 +47,7 @@ SELECT j.hour_started_at, j.cluster, j."partition", j.gpus_installed, j.gpus_dow
         AS gpus_free,
     CASE WHEN j.held > j.gpus_available + 1e-9 THEN j.held - j.gpus_available
         WHEN j.gpus_installed IS NOT NULL THEN 0.0 END AS gpus_excess,
-    j.waiting AS gpus_waiting, j.source
+    j.waiting AS gpus_waiting, j.source,
+    (CAST(local_hour_ended(j.hour_started_at) AS BIGINT) - CAST(j.hour_started_at AS BIGINT))
+        / 3600000.0 AS hours
 FROM joined j

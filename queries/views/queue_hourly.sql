@@ -43,11 +43,17 @@ part AS (
         sum(w.bin['elapsed_s']) AS job_s, sum(w.gpus * w.bin['elapsed_s']) AS gpu_s
     FROM wait_bin w
     GROUP BY w.bin['bin_started_at'], w.cluster, w.pool, w.team
+),
+summed AS (
+    SELECT p.hour_started_at, p.cluster, p.pool, p.team, sum(p.submitted) AS submitted,
+        sum(p.started) AS started, sum(p.ended) AS ended, sum(p.failed) AS failed,
+        sum(p.job_s) AS job_s, sum(p.gpu_s) AS gpu_s,
+        (CAST(local_hour_ended(p.hour_started_at) AS BIGINT)
+            - CAST(p.hour_started_at AS BIGINT)) / 1000.0 AS hour_s
+    FROM part p
+    GROUP BY p.hour_started_at, p.cluster, p.pool, p.team
 )
-SELECT p.hour_started_at, p.cluster, p.pool AS "partition", p.team,
-    sum(p.submitted) AS jobs_submitted, sum(p.started) AS jobs_started,
-    sum(p.ended) AS jobs_ended,
-    sum(p.failed) AS jobs_failed, sum(p.job_s) / 3600 AS jobs_waiting,
-    sum(p.gpu_s) / 3600 AS gpus_waiting
-FROM part p
-GROUP BY p.hour_started_at, p.cluster, p.pool, p.team
+SELECT s.hour_started_at, s.cluster, s.pool AS "partition", s.team,
+    s.submitted AS jobs_submitted, s.started AS jobs_started, s.ended AS jobs_ended,
+    s.failed AS jobs_failed, s.job_s / s.hour_s AS jobs_waiting, s.gpu_s / s.hour_s AS gpus_waiting
+FROM summed s

@@ -47,7 +47,7 @@ impl TableArgs {
 /// Options of `sql`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  loadline sql \"SELECT team, sum(gpus_held) FROM demand_hourly GROUP BY team\"\n  loadline sql --format csv -o busy.csv \"SELECT ...\"\n  loadline sql            # a shell: \\d lists tables, \\d TABLE its columns, \\q leaves"
+    after_help = "Examples:\n  loadline sql \"SELECT team, sum(gpus_held * hours) FROM demand_hourly GROUP BY team\"\n  loadline sql --format csv -o busy.csv \"SELECT ...\"\n  loadline sql            # a shell: \\d lists tables, \\d TABLE its columns, \\q leaves"
 )]
 pub struct SqlArgs {
     /// Query; a shell without one.

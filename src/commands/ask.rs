@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use loadline_engine::{Answer, NamedQuery, Params, query};
+use loadline_engine::{Answer, NamedQuery, Params, Session, query};
 
 use super::{Context, print, shell};
 use crate::cli::{OutputFormat, QueryArgs, SqlArgs, TableArgs};
@@ -26,8 +26,38 @@ pub(super) async fn query(context: &Context, args: &QueryArgs) -> Result<(), Fai
         return print::line(query.sql().trim_end());
     }
     let params = params(&args.params)?;
-    let answer = context.session().await?.query(&query, &params).await?;
+    let answer = asked(&context.session().await?, &query, &params).await?;
     print::answer(&answer, &args.table)
+}
+
+/// Answers a named question; where it is asked of a time of which the store knows nothing, that is
+/// said beside the answer.
+pub(super) async fn asked(
+    session: &Session,
+    query: &NamedQuery,
+    params: &Params,
+) -> Result<Answer, Failure> {
+    let answer = session.query(query, params).await?;
+    let (first, last) = session.span();
+    let given = ["from", "until"].iter().any(|name| params.contains_key(*name));
+    if let Some((from, until)) = session.period(query, params)?
+        && given
+        && (until <= first || from >= last)
+    {
+        let told = |at| session.calendar().told(at);
+        let side = if from >= last { "before" } else { "after" };
+        let asked = match side {
+            "before" => format!("from {} on", told(from)),
+            _ => format!("until {}", told(until)),
+        };
+        print::aside(&format!(
+            "note: `{}` was asked {asked}, and all that the store holds is {side} that: {} to {}",
+            query.name(),
+            told(first),
+            told(last)
+        ));
+    }
+    Ok(answer)
 }
 
 /// The questions there are: for people, or in the form asked for.

@@ -12,7 +12,7 @@ pub(super) async fn run(context: &Context, args: &ExportArgs) -> Result<(), Fail
     let session = context.session().await?;
     let params = ask::params(&args.params)?;
     let answer = if known.iter().any(|question| question.name() == args.what) {
-        session.query(&query::find_in(known, &args.what)?, &params).await?
+        ask::asked(&session, &query::find_in(known, &args.what)?, &params).await?
     } else if !params.is_empty() {
         return Err(Failure::usage(format!(
             "`{}` is no named question, so it takes no parameter",

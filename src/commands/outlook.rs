@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use loadline_engine::calendar::{Calendar, offset_s};
+use loadline_engine::calendar::{BinUnit, Calendar, LocalBin, offset_s};
 use loadline_engine::{Params, Session, query};
 use loadline_forecast::{
     ForecastError, PLAN_WEEKS_MAX, Plan, PlanSettings, Reading, Series, resample,
@@ -118,6 +118,20 @@ pub(super) async fn demand(session: &Session, by: Option<SplitBy>) -> Result<Vec
 
 /// The same, or what the store lacks to tell it.
 pub(super) async fn demand_known(session: &Session, by: Option<SplitBy>) -> Result<Known, Failure> {
+    let found = series(session, demanded(session, by).await?.into_iter())?;
+    let unknown = |series: &Series| series.values().iter().all(Option::is_none);
+    if !found.is_empty() && !found.iter().all(unknown) {
+        return Ok(Ok(found));
+    }
+    let some = if found.is_empty() { Lack::WholeHour } else { Lack::Counts };
+    Ok(Err(lack_of_demand(session).await?.unwrap_or(some)))
+}
+
+/// A local hour of one name, and the GPUs that were known of it.
+type Hour = (String, DateTime<Utc>, Option<f64>);
+
+/// Demand in each local hour.
+async fn demanded(session: &Session, by: Option<SplitBy>) -> Result<Vec<Hour>, Failure> {
     let by = by.map_or("fleet", SplitBy::name);
     let params: Params =
         [("by".to_owned(), by.to_owned()), ("step".to_owned(), "hour".to_owned())].into();
@@ -126,13 +140,7 @@ pub(super) async fn demand_known(session: &Session, by: Option<SplitBy>) -> Resu
         let at = row.instant("bin_started_at")?;
         Some((row.text("asked_by")?, at, row.number("gpus_demand")))
     };
-    let found = series(session, rows(&answer).iter().filter_map(hour))?;
-    let unknown = |series: &Series| series.values().iter().all(Option::is_none);
-    if !found.is_empty() && !found.iter().all(unknown) {
-        return Ok(Ok(found));
-    }
-    let some = if found.is_empty() { Lack::WholeHour } else { Lack::Counts };
-    Ok(Err(lack_of_demand(session).await?.unwrap_or(some)))
+    Ok(rows(&answer).iter().filter_map(hour).collect())
 }
 
 /// Hourly load offered to the fleet, or to each pool: what capacity is planned on, since a backlog
@@ -156,14 +164,13 @@ pub(super) async fn offered(
             loads.insert((name, at), gpus);
         }
     }
-    let known = demand(session, by).await?;
-    let hours = known.iter().flat_map(|series| {
-        let load = |step: usize| -> Option<(String, DateTime<Utc>, Option<f64>)> {
-            let at = DateTime::from_timestamp_millis(series.step_start_ms(step))?;
-            let load = loads.get(&(series.name().to_owned(), at)).copied();
-            Some((series.name().to_owned(), at, series.values()[step].map(|_| load.unwrap_or(0.0))))
-        };
-        (0..series.len()).filter_map(load).collect::<Vec<_>>()
+    let known = demanded(session, by).await?;
+    if known.iter().all(|(_, _, demand)| demand.is_none()) {
+        demand(session, by).await?;
+    }
+    let hours = known.into_iter().map(|(name, at, demand)| {
+        let load = loads.get(&(name.clone(), at)).copied().unwrap_or(0.0);
+        (name, at, demand.map(|_| load))
     });
     series(session, hours)
 }
@@ -193,37 +200,46 @@ pub(super) async fn load_basis(
     })
 }
 
-/// Series by name, none where no hour is told; one that is not over counts for nothing.
-fn series(
-    session: &Session,
-    hours: impl Iterator<Item = (String, DateTime<Utc>, Option<f64>)>,
-) -> Result<Vec<Series>, Failure> {
+/// Series by name, none where no hour is told; one that is not over counts for nothing. Where a
+/// zone shifts its clock by half an hour, local hours part the steps: a step is then the mean of
+/// those that meet it, by the time in which they do.
+fn series(session: &Session, hours: impl Iterator<Item = Hour>) -> Result<Vec<Series>, Failure> {
     let now = session.as_of().timestamp_millis();
-    let mut found: BTreeMap<String, Vec<(i64, Option<f64>)>> = BTreeMap::new();
+    let zone = session.calendar().zone();
+    let mut found: BTreeMap<String, Vec<(LocalBin, Option<f64>)>> = BTreeMap::new();
     for (name, at, gpus) in hours {
-        let at = at.timestamp_millis();
-        if at + HOUR_MS <= now {
-            found.entry(name).or_default().push((at, gpus));
+        let hour = LocalBin::at(BinUnit::HOUR, zone, at.timestamp_millis());
+        if hour.ended_at <= now {
+            found.entry(name).or_default().push((hour, gpus));
         }
     }
-    let all = || found.values().flatten().map(|(at, _)| *at);
-    let (Some(first), Some(last)) = (all().min(), all().max()) else {
+    let all = || found.values().flatten().map(|(hour, _)| hour);
+    let first = all().map(|hour| hour.started_at).min();
+    let (Some(first), Some(last)) = (first, all().map(|hour| hour.ended_at).max()) else {
         return Ok(Vec::new());
     };
-    let steps = usize::try_from((last - first) / HOUR_MS).unwrap_or_default() + 1;
-    found
-        .into_iter()
-        .map(|(name, hours)| {
-            let mut values = vec![None; steps];
-            for (at, gpus) in hours {
-                let step = usize::try_from((at - first) / HOUR_MS).unwrap_or(usize::MAX);
-                if let Some(value) = values.get_mut(step) {
-                    *value = gpus;
-                }
+    let steps = usize::try_from((last - first) / HOUR_MS).unwrap_or_default().max(1);
+    let of = |(name, hours)| Ok(Series::new(name, first, HOUR_S, steps_of(hours, first, steps))?);
+    found.into_iter().map(of).collect()
+}
+
+/// The mean of each step over the hours known in it.
+fn steps_of(hours: Vec<(LocalBin, Option<f64>)>, first: i64, steps: usize) -> Vec<Option<f64>> {
+    let mut sums = vec![(0.0, 0.0); steps];
+    for (hour, gpus) in hours {
+        let (from, until) = (hour.started_at - first, hour.ended_at - first);
+        let touched = from.div_euclid(HOUR_MS)..=(until - 1).div_euclid(HOUR_MS);
+        for step in touched {
+            let met = until.min((step + 1) * HOUR_MS) - from.max(step * HOUR_MS);
+            let sum = usize::try_from(step).ok().and_then(|step| sums.get_mut(step));
+            if let (Some(gpus), Some(sum)) = (gpus, sum) {
+                let part = met as f64 / HOUR_MS as f64;
+                *sum = (sum.0 + gpus * part, sum.1 + part);
             }
-            Ok(Series::new(name, first, HOUR_S, values)?)
-        })
-        .collect()
+        }
+    }
+    let mean = |(sum, time): (f64, f64)| (time > 0.0).then(|| sum / time);
+    sums.into_iter().map(mean).collect()
 }
 
 /// The series in longer steps that begin with the local day, as means of the hours known; steps

@@ -90,3 +90,49 @@ fn an_end_counts_less_and_an_endless_job_is_kept_aside() {
         plan.stderr
     );
 }
+
+#[test]
+fn a_far_date_in_a_small_store_counts_and_is_told() {
+    // Breaks when one row of 2099 among three moves now by decades without a word.
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let rows = "a,nlp,1,2026-01-01T00:00:00Z,2026-01-01T00:00:00Z,2026-01-01T01:00:00Z\n\
+                b,nlp,1,2026-01-02T00:00:00Z,2026-01-02T00:00:00Z,2026-01-02T01:00:00Z\n";
+    import(folder, "jobs", &format!("{HEAD}{rows}"));
+    assert_eq!(ask(folder, "query queue").stderr, "");
+    import(folder, "jobs", &format!("{HEAD}c,nlp,1,2099-01-01T00:00:00Z,,\n"));
+    let told = ask(folder, "query queue").stderr;
+    assert!(
+        told.contains("1 row of table `jobs` at 2099-01-01T00:00:00Z")
+            && told.contains("it counts and now is 2099-01-01T00:00:00Z")
+            && told.contains("set --now"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_period_without_data_is_told_and_one_turned_round_is_refused() {
+    // Breaks when an empty answer does not say that the store begins later or ended before.
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    import(folder, "jobs", &ledger());
+    let held = "2026-01-01T08:00:00Z to 2026-02-04T20:00:00Z";
+    for (params, side) in [
+        ("--param until=2025-06-01", "all that the store holds is after that"),
+        ("--param from=2027-06-01", "all that the store holds is before that"),
+        ("--param from=2025-01-01 --param until=2025-06-01", "is after that"),
+    ] {
+        let told = ask(folder, &format!("query gpu_hours {params}")).stderr;
+        assert!(told.starts_with("note: ") && told.contains(side), "{told}");
+        assert!(told.contains(held), "{told}");
+    }
+    assert_eq!(ask(folder, "query gpu_hours --param from=2026-02-01").stderr, "");
+    for until in ["2026-01-10", "2026-01-20"] {
+        let args = format!("query gpu_hours --param from=2026-01-20 --param until={until}");
+        let run = run_in(folder, &words(&args), "");
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+        let named = format!("2026-01-20T00:00:00Z to {until}T00:00:00Z");
+        assert!(run.stderr.contains(&named) && run.stderr.contains(held), "{}", run.stderr);
+        assert!(run.stderr.contains("swap them"), "{}", run.stderr);
+    }
+}

@@ -1,30 +1,35 @@
 //! Which jobs does a reading belong to, and how much of it? `job_shares(...)`.
 //!
-//! A reading that names its jobs is split evenly between them. Any other goes to the allocations
-//! that held the GPU at that instant, found by UUID, else by node and index; several share it by
-//! what each was granted, and never get more than the whole. An allocation that names only a node
-//! counts where it held all of that node's GPUs: otherwise nobody knows which were its own. A
-//! reading of nobody has one row without a job.
+//! A reading stands for the time before it. It is cut where a grant on its GPU, or an attempt of a
+//! job that it names, begins or ends, so that no job is read for longer than it held.
+//! A piece is split evenly between the jobs that the reading names, those left out that the ledger
+//! knows to have run at other times. Any other piece goes to the allocations that held the GPU
+//! then, found by UUID, else by node and index; several share it by what each was granted, and
+//! never get more than the whole. An allocation that names only a node counts where it held all of
+//! that node's GPUs: otherwise nobody knows which were its own. What is nobody's has one row
+//! without a job.
 
 mod index;
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanBuilder, Float64Builder, Int32Builder, ListBuilder, StringBuilder,
-    StructBuilder, TimestampMillisecondArray,
+    Array, ArrayRef, AsArray, BooleanBuilder, Float64Builder, Int32Builder, ListBuilder,
+    StringBuilder, StructBuilder, TimestampMillisecondArray, TimestampMillisecondBuilder,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Fields};
+use arrow::datatypes::{DataType, Field, Fields, Float64Type};
 use datafusion::common::Result;
+use loadline_ingest::schema::instant;
 
 pub(super) use self::index::{ALLOCATIONS_SQL, HoldingIndex, JOBS_SQL, NODES_SQL};
-use self::index::{Cluster, Reading};
+use self::index::{Cluster, Held, Reading};
 use super::column::{smalls, texts};
 use super::ledger::Ledger;
 use super::{Body, at};
 
-/// `job_shares(job_id, cluster, node, gpu, gpu_uuid, mig, sampled_at)`: the jobs of a reading.
+/// `job_shares(job_id, cluster, node, gpu, gpu_uuid, mig, sampled_at, period_s)`: the jobs of a
+/// reading, piece by piece of the time that it stands for; those of its instant come last.
 pub(super) const JOB_SHARES: &str = "job_shares";
 
 /// What is left of a share where the shares granted at once sum to `granted`.
@@ -35,9 +40,9 @@ pub(super) fn part(share_ratio: f64, granted: f64) -> f64 {
 /// The body of `job_shares`.
 pub(super) fn body(ledger: Ledger) -> Body {
     Arc::new(move |args, rows| {
-        if args.len() != 7 {
+        if args.len() != 8 {
             return datafusion::common::exec_err!(
-                "{JOB_SHARES} takes job_id, cluster, node, gpu, gpu_uuid, mig, sampled_at"
+                "{JOB_SHARES} takes job_id, cluster, node, gpu, gpu_uuid, mig, sampled_at, period_s"
             );
         }
         shares(&ledger.holdings(), args, rows)
@@ -49,33 +54,79 @@ fn shares(index: &HoldingIndex, args: &[ArrayRef], rows: usize) -> Result<ArrayR
     let (nodes, uuids) = (texts(&args[2])?, texts(&args[4])?);
     let (gpus, migs) = (smalls(&args[3])?, smalls(&args[5])?);
     let instants: TimestampMillisecondArray = at(args, 6)?;
+    let periods = cast(&args[7], &DataType::Float64)?;
+    let periods = periods.as_primitive::<Float64Type>();
     let mut lists = ListBuilder::new(StructBuilder::from_fields(share_fields(), rows));
     for row in 0..rows {
         if instants.is_valid(row) {
-            let at = instants.value(row);
             let cluster = index.cluster(clusters.is_valid(row).then(|| clusters.value(row)));
+            let reading = Reading {
+                cluster,
+                node: nodes.is_valid(row).then(|| nodes.value(row)),
+                gpu: gpus.is_valid(row).then(|| gpus.value(row)),
+                uuid: uuids.is_valid(row).then(|| uuids.value(row)),
+                mig: migs.is_valid(row).then(|| migs.value(row)),
+                at: instants.value(row),
+            };
             let told = if jobs.is_valid(row) { jobs.value(row) } else { "" };
             let named = names(index, told, cluster);
-            if named.is_empty() {
-                let reading = Reading {
-                    cluster,
-                    node: nodes.is_valid(row).then(|| nodes.value(row)),
-                    gpu: gpus.is_valid(row).then(|| gpus.value(row)),
-                    uuid: uuids.is_valid(row).then(|| uuids.value(row)),
-                    mig: migs.is_valid(row).then(|| migs.value(row)),
-                    at,
-                };
-                attributed(index, &reading, lists.values());
-            }
-            for id in &named {
-                let share_ratio = Some(1.0 / named.len() as f64);
-                let attempt = index.attempt(id, at, cluster);
-                append(lists.values(), Some(*id), attempt, share_ratio, named.len() > 1);
-            }
+            let period_s = periods.is_valid(row).then(|| periods.value(row));
+            write(index, &reading, &named, period_s, lists.values());
         }
         lists.append(true);
     }
     Ok(cast(&lists.finish(), &shares_type())?)
+}
+
+/// What one job has of a GPU; a GPU of nobody has one without a job.
+#[derive(Debug, PartialEq)]
+struct Share<'a> {
+    job: Option<&'a str>,
+    attempt: Option<i32>,
+    share_ratio: Option<f64>,
+    shared: bool,
+}
+
+/// Writes a reading cut where those who hold the GPU change. The pieces sum to its period.
+fn write(
+    index: &HoldingIndex,
+    reading: &Reading<'_>,
+    named: &[&str],
+    period_s: Option<f64>,
+    out: &mut StructBuilder,
+) {
+    let from = reading.at - (period_s.unwrap_or(0.0).max(0.0) * 1000.0).round() as i64;
+    let mut cuts = Vec::new();
+    index.cuts(reading, from, &mut cuts);
+    for id in named {
+        index.attempt_cuts(id, reading.cluster, (from, reading.at), &mut cuts);
+    }
+    cuts.push(reading.at);
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut piece = (from, held(index, &Reading { at: cuts[0], ..*reading }, named));
+    for ends in cuts.windows(2) {
+        let next = held(index, &Reading { at: ends[1], ..*reading }, named);
+        if next != piece.1 {
+            let period_s = (ends[0] - piece.0) as f64 / 1000.0;
+            append(out, &piece.1, (piece.0, ends[0]), Some(period_s));
+            piece = (ends[0], next);
+        }
+    }
+    let cut_s = (reading.at - piece.0) as f64 / 1000.0;
+    let rest_s = if piece.0 == from { period_s } else { Some(cut_s) };
+    append(out, &piece.1, (piece.0, reading.at), rest_s);
+}
+
+/// Who had the GPU just before the instant of `reading`: the jobs it names that may have run then,
+/// else those that the ledger says.
+fn held<'a>(index: &'a HoldingIndex, reading: &Reading<'_>, named: &[&'a str]) -> Vec<Share<'a>> {
+    let ran = |id: &&'a str| Some((*id, index.attempt(id, reading.at, reading.cluster)?));
+    let ran: Vec<(&str, Option<i32>)> = named.iter().filter_map(ran).collect();
+    let (share_ratio, shared) = (Some(1.0 / ran.len() as f64), ran.len() > 1);
+    let of = |(id, attempt)| Share { job: Some(id), attempt, share_ratio, shared };
+    let found: Vec<Share<'a>> = ran.into_iter().map(of).collect();
+    if found.is_empty() { granted(index, reading) } else { found }
 }
 
 /// The jobs that a reading names, between commas. A comma may also stand inside an id: what the
@@ -97,32 +148,41 @@ fn names<'a>(index: &HoldingIndex, told: &'a str, cluster: Cluster) -> Vec<&'a s
     found
 }
 
-fn attributed(index: &HoldingIndex, reading: &Reading<'_>, out: &mut StructBuilder) {
+fn granted<'a>(index: &'a HoldingIndex, reading: &Reading<'_>) -> Vec<Share<'a>> {
     let mut holders = index.holders(reading);
-    holders.sort_by_key(|held| (held.job, held.attempt, held.started));
     if holders.is_empty() {
-        append(out, None, None, None, false);
+        return vec![Share { job: None, attempt: None, share_ratio: None, shared: false }];
     }
+    holders.sort_by_key(|held| (held.job, held.attempt, held.started));
     let granted: f64 = holders.iter().map(|held| held.share_ratio).sum();
-    for held in &holders {
-        let share_ratio = Some(part(held.share_ratio, granted));
-        append(out, Some(index.job(held.job)), held.attempt, share_ratio, holders.len() > 1);
-    }
+    let shared = holders.len() > 1;
+    let of = |held: &Held| Share {
+        job: Some(index.job(held.job)),
+        attempt: held.attempt,
+        share_ratio: Some(part(held.share_ratio, granted)),
+        shared,
+    };
+    holders.into_iter().map(of).collect()
 }
 
 fn append(
     out: &mut StructBuilder,
-    job: Option<&str>,
-    attempt: Option<i32>,
-    share_ratio: Option<f64>,
-    shared: bool,
+    shares: &[Share<'_>],
+    (from, until): (i64, i64),
+    period_s: Option<f64>,
 ) {
     let made = "the builder was made from these fields";
-    out.field_builder::<StringBuilder>(0).expect(made).append_option(job);
-    out.field_builder::<Int32Builder>(1).expect(made).append_option(attempt);
-    out.field_builder::<Float64Builder>(2).expect(made).append_option(share_ratio);
-    out.field_builder::<BooleanBuilder>(3).expect(made).append_value(shared);
-    out.append(true);
+    for share in shares {
+        out.field_builder::<StringBuilder>(0).expect(made).append_option(share.job);
+        out.field_builder::<Int32Builder>(1).expect(made).append_option(share.attempt);
+        out.field_builder::<Float64Builder>(2).expect(made).append_option(share.share_ratio);
+        out.field_builder::<BooleanBuilder>(3).expect(made).append_value(share.shared);
+        for (field, at) in [(4, from), (5, until)] {
+            out.field_builder::<TimestampMillisecondBuilder>(field).expect(made).append_value(at);
+        }
+        out.field_builder::<Float64Builder>(6).expect(made).append_option(period_s);
+        out.append(true);
+    }
 }
 
 fn share_fields() -> Fields {
@@ -131,6 +191,9 @@ fn share_fields() -> Fields {
         Field::new("attempt", DataType::Int32, true),
         Field::new("share_ratio", DataType::Float64, true),
         Field::new("shared", DataType::Boolean, true),
+        Field::new("started_at", instant(), true),
+        Field::new("ended_at", instant(), true),
+        Field::new("period_s", DataType::Float64, true),
     ])
 }
 

@@ -4,6 +4,9 @@
 //! is a slip if it holds, of each table, fewer than one row in a thousand, or one row alone where
 //! there are twenty. Two campaigns years apart are both history: neither is that small.
 //!
+//! In a store of fewer than twenty rows nobody can say which is which: a row that stands alone there
+//! counts, and is told all the same.
+//!
 //! An end counts less than what was submitted or read, since a ledger invents ends (a limit of
 //! 2038, a placeholder of 2099): ends more than a year after everything else are a slip as long as
 //! they are fewer than half of all.
@@ -16,6 +19,8 @@ pub(super) const DAYS_APART: i64 = 366;
 const ROWS_PER_SLIP: u64 = 1_000;
 /// Rows from which one alone may be a slip.
 const ROWS_MIN: u64 = 20;
+/// Rows from which one alone is worth a word.
+const ROWS_DOUBTED: u64 = 3;
 /// Tables whose rows are counted apart.
 const TABLES: usize = super::INSTANTS.len();
 
@@ -60,6 +65,16 @@ impl Timeline {
 
     /// The days that count; `None` where all do.
     pub(super) fn core(&self) -> Option<Core> {
+        self.core_from(ROWS_MIN)
+    }
+
+    /// The days beside which a row stands alone in a store that is too small to leave it out.
+    pub(super) fn doubted(&self) -> Option<Core> {
+        self.core_from(ROWS_DOUBTED)
+    }
+
+    /// The days that count, where one row alone may be a slip from `rows_min` rows on.
+    fn core_from(&self, rows_min: u64) -> Option<Core> {
         let stretches = stretches(&self.begun);
         let all = sum(&stretches);
         let store = all.iter().fold(0, |sum: u64, rows| sum.saturating_add(*rows));
@@ -67,7 +82,7 @@ impl Timeline {
             let few = |(rows, all): (&u64, &u64)| {
                 rows.saturating_mul(ROWS_PER_SLIP) < *all
                     || *rows == 0
-                    || (*rows == 1 && store >= ROWS_MIN)
+                    || (*rows == 1 && store >= rows_min)
             };
             rows.iter().zip(&all).all(few)
         };
@@ -86,18 +101,18 @@ impl Timeline {
             kept = rest;
         }
         let (first, last) = (kept.first()?.first, kept.last()?.last);
-        let ended = self.last_end(last, store);
+        let ended = self.last_end(last, store >= rows_min);
         let whole = kept.len() == stretches.len()
             && self.ended.last_key_value().is_none_or(|(day, _)| *day <= ended);
         (!whole).then_some(Core { first, last, ended })
     }
 
     /// The last day on which an end counts, where everything else is over on `last`.
-    fn last_end(&self, last: i64, store: u64) -> i64 {
+    fn last_end(&self, last: i64, judged: bool) -> i64 {
         let all = sum(&stretches(&self.ended));
         let mut reached = last;
         for (day, _) in self.ended.range(last + 1..) {
-            if day - reached > DAYS_APART && store >= ROWS_MIN {
+            if day - reached > DAYS_APART && judged {
                 let mut late = Rows::default();
                 self.ended.range(*day..).for_each(|(_, rows)| total(&mut late, rows));
                 let few = |(late, all): (&u64, &u64)| late.saturating_mul(2) < *all || *late == 0;
@@ -176,8 +191,13 @@ mod tests {
         assert_eq!(with(9_000, &[(2, year(2099), 9)]), Some(core));
         assert_eq!(with(9_000, &[(2, year(2098), 4), (2, year(2099), 5)]), Some(core));
         assert_eq!(with(9_000, &[(2, year(2099), 19)]), None);
-        // Too few to say which is which.
+        // Too few to say which is which: it counts, and is told.
         assert_eq!(with(5, &[(2, year(2099), 1)]), None);
+        let mut few = Timeline::default();
+        [(now, 1), (now + 30, 1)].iter().for_each(|(day, rows)| few.begun(2, *day, *rows));
+        assert_eq!(few.doubted(), None);
+        few.begun(2, year(2099), 1);
+        assert_eq!((few.core(), few.doubted()), (None, Some(core)));
         // A year without a row is no gap.
         assert_eq!(with(10, &[(2, now + 30 + DAYS_APART, 1)]), None);
     }

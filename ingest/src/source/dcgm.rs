@@ -199,7 +199,7 @@ impl<'a> Pages<'a> {
         text: &str,
         out: &mut dyn Output,
     ) -> Result<(), IngestError> {
-        let Some(key) = Key::of(series, &mut self.names) else {
+        let Some(key) = Key::of(series, &mut self.names, out) else {
             self.found.series(series.name);
             return Ok(());
         };

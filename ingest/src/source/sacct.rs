@@ -279,6 +279,9 @@ fn tell(
         notice(text);
     }
     reader.notices().into_iter().for_each(notice);
+    for (column, values) in reader.odd() {
+        out.nulled(column, values);
+    }
 }
 
 #[cfg(test)]

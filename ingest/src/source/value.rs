@@ -5,6 +5,7 @@
 //! measurement can be, a blank sentinel of DCGM or NaN: NULL, and counted. *Unreadable* is text
 //! that is neither.
 
+use crate::batch::Output;
 use crate::event::EventKind;
 
 /// What a cell holds.
@@ -185,6 +186,21 @@ impl Measure {
             None => Reading::Unreadable,
         }
     }
+}
+
+/// An index or instance number as printed: none where the text is no number, and none, counted for
+/// `column`, where it is one that no GPU can have.
+pub(crate) fn index(text: &str, column: &'static str, out: &mut dyn Output) -> Option<i16> {
+    let text = text.trim();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let found = text.parse().ok().filter(|index| *index >= 0);
+    if found.is_none() {
+        out.nulled(column, 1);
+    }
+    found
 }
 
 /// The text of a cell, or `None` where the source says that it has no figure.

@@ -77,3 +77,17 @@ fn counts_without_a_queue_tell_capacity_and_no_demand() {
     let (lack, gpus, told) = lack(rows);
     assert_eq!((lack, gpus, told.as_str()), (Lack::Counts, Some(16.0), ""));
 }
+
+#[test]
+fn hours_of_a_half_part_the_steps_by_time() {
+    // Breaks when the half hour of Lord Howe Island, or an hour after it, counts as a whole step.
+    let minute = 60_000;
+    let bin =
+        |from: i64, until: i64| LocalBin { started_at: from * minute, ended_at: until * minute };
+    let hours = [(0, 60, 2.0), (60, 90, 8.0), (90, 150, 4.0), (150, 210, 6.0)];
+    let hours = hours.map(|(from, until, gpus)| (bin(from, until), Some(gpus)));
+    assert_eq!(steps_of(hours.to_vec(), 0, 3), [Some(2.0), Some(6.0), Some(5.0)]);
+    // What is not known of a step does not count.
+    let unknown = vec![(bin(0, 30), Some(3.0)), (bin(30, 90), None)];
+    assert_eq!(steps_of(unknown, 0, 2), [Some(3.0), None]);
+}

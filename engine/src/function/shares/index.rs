@@ -68,6 +68,16 @@ impl Stretches {
             .map(|position| &self.held[position])
             .filter(move |held| held.ended >= at)
     }
+
+    /// Adds where a grant to `ours` begins or ends inside `(from, until)`.
+    fn cuts(&self, (from, until): (i64, i64), ours: impl Fn(&Held) -> bool, found: &mut Vec<i64>) {
+        let begun = self.held.partition_point(|held| held.started < until);
+        let reaching = (0..begun).rev().take_while(|position| self.latest[*position] > from);
+        for held in reaching.map(|position| &self.held[position]).filter(|held| ours(held)) {
+            found.extend([held.started, held.ended].into_iter().filter(|at| *at > from));
+        }
+        found.retain(|at| *at < until);
+    }
 }
 
 /// When an attempt ran; one that never began starts at the end of time.
@@ -77,6 +87,20 @@ struct Attempt {
     ended: i64,
     number: Option<i32>,
     cluster: Cluster,
+    /// Whether an allocation tells it, which goes before what the job tells.
+    granted: bool,
+}
+
+/// Sorts the attempts of one job; one that has allocations held GPUs while they last.
+fn settle(attempts: &mut Vec<Attempt>) {
+    let number = |attempt: &Attempt| attempt.number.unwrap_or(0);
+    let granted: Vec<Attempt> = attempts.iter().filter(|one| one.granted).copied().collect();
+    let same = |one: &Attempt, other: &Attempt| {
+        number(one) == number(other) && meet(one.cluster, other.cluster)
+    };
+    attempts.retain(|one| one.granted || !granted.iter().any(|other| same(one, other)));
+    attempts.sort_unstable();
+    attempts.dedup();
 }
 
 /// Allocations by UUID, by node and index, and by node; attempts by job.
@@ -109,7 +133,7 @@ impl HoldingIndex {
         let stretches = index.by_uuid.values_mut();
         let stretches = stretches.chain(index.by_place.values_mut());
         stretches.chain(index.by_node.values_mut()).for_each(Stretches::sort);
-        index.attempts.values_mut().for_each(|attempts| attempts.sort_unstable());
+        index.attempts.values_mut().for_each(settle);
         Ok(index)
     }
 
@@ -161,6 +185,7 @@ impl HoldingIndex {
                 ended: held.ended,
                 number: held.attempt,
                 cluster: held.cluster,
+                granted: true,
             });
             let place = nodes.is_valid(row) && gpus.is_valid(row);
             if uuids.is_valid(row) {
@@ -190,6 +215,7 @@ impl HoldingIndex {
                 ended: if ended.is_valid(row) { ended.value(row) } else { i64::MAX },
                 number: attempts.is_valid(row).then(|| attempts.value(row)),
                 cluster,
+                granted: false,
             });
         }
         Ok(())
@@ -206,19 +232,55 @@ impl HoldingIndex {
         attempts.is_some_and(|all| all.iter().any(|found| meet(found.cluster, cluster)))
     }
 
-    /// The attempt of a named job that ran until `at`, else the last one begun before: what the
+    /// The attempt of a named job that ran until `at`. `None` where the ledger knows when the job
+    /// ran and that it did not then; `Some(None)` where it knows no time of the job: what the
     /// label says and the ledger does not is that job all the same.
-    pub(super) fn attempt(&self, job_id: &str, at: i64, cluster: Cluster) -> Option<i32> {
-        let attempts = self.attempts.get(job_id)?;
-        let begun = attempts.partition_point(|attempt| attempt.started < at);
-        let ours = |attempt: &&Attempt| meet(attempt.cluster, cluster);
-        let (begun, later) = attempts.split_at(begun);
-        let running = begun.iter().rev().filter(ours).find(|attempt| attempt.ended >= at);
-        let last = || begun.iter().rev().find(ours);
-        running.or_else(last).or_else(|| later.iter().find(ours))?.number
+    pub(super) fn attempt(&self, job_id: &str, at: i64, cluster: Cluster) -> Option<Option<i32>> {
+        let attempts = self.attempts.get(job_id).map_or(&[][..], Vec::as_slice);
+        let mut ours = attempts.iter().filter(|attempt| meet(attempt.cluster, cluster)).rev();
+        let running = ours.clone().find(|attempt| attempt.started < at && attempt.ended >= at);
+        if let Some(running) = running {
+            return Some(running.number);
+        }
+        let timed = ours.clone().any(|attempt| attempt.started < i64::MAX);
+        (!timed).then(|| ours.next().and_then(|attempt| attempt.number))
     }
 
-    /// Who held the GPU that was read.
+    /// Adds where an attempt of a named job begins or ends inside `(from, until)`.
+    pub(super) fn attempt_cuts(
+        &self,
+        job_id: &str,
+        cluster: Cluster,
+        (from, until): (i64, i64),
+        found: &mut Vec<i64>,
+    ) {
+        let attempts = self.attempts.get(job_id).into_iter().flatten();
+        for attempt in attempts.filter(|attempt| meet(attempt.cluster, cluster)) {
+            let ends = [attempt.started, attempt.ended];
+            found.extend(ends.into_iter().filter(|at| *at > from && *at < until));
+        }
+    }
+
+    /// Adds where what is held of the GPU that was read changes between `from` and the reading.
+    pub(super) fn cuts(&self, reading: &Reading<'_>, from: i64, found: &mut Vec<i64>) {
+        let within = (from, reading.at);
+        let ours = |held: &Held| meet(held.cluster, reading.cluster);
+        let fits = |held: &Held| ours(held) && (held.mig.is_none() || held.mig == reading.mig);
+        if let Some(known) = reading.uuid.and_then(|uuid| self.by_uuid.get(uuid)) {
+            known.cuts(within, fits, found);
+        }
+        let Some(node) = reading.node else { return };
+        if let (Some(gpu), false) = (reading.gpu, self.by_place.is_empty())
+            && let Some(known) = self.by_place.get(&(node.to_owned(), gpu))
+        {
+            known.cuts(within, fits, found);
+        }
+        if let Some(known) = self.by_node.get(node) {
+            known.cuts(within, ours, found);
+        }
+    }
+
+    /// Who held the GPU just before the instant of the reading.
     pub(super) fn holders<'a>(&'a self, reading: &Reading<'_>) -> Vec<&'a Held> {
         let ours = |held: &&Held| meet(held.cluster, reading.cluster);
         let fits = |held: &&Held| ours(held) && (held.mig.is_none() || held.mig == reading.mig);

@@ -10,7 +10,7 @@ use super::metric::{Told, Unit, of_board_only, of_slice, told};
 use super::series::{Labels, Series};
 use crate::batch::Output;
 use crate::source::sample::{Name, Names, Sample};
-use crate::source::value::{Measure, Reading, blank};
+use crate::source::value::{Measure, Reading, blank, index};
 
 /// What a sample is of. `at_ms` is there where the lines carry their own time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,15 +24,21 @@ pub(super) struct Key {
 
 impl Key {
     /// The GPU or slice that a series is of; `None` where its labels name none.
-    pub(super) fn of(series: &Series<'_>, names: &mut Names) -> Option<Self> {
+    pub(super) fn of(series: &Series<'_>, names: &mut Names, out: &mut dyn Output) -> Option<Self> {
         let labels = &series.labels;
+        let told = labels.mig.as_deref().filter(|id| id.parse::<f64>().is_ok());
+        let mig = told.and_then(|id| index(id, "mig", out));
+        if told.is_some() && mig.is_none() {
+            // A slice that cannot be named is not its board.
+            return None;
+        }
         let mut name = |text: Option<&Cow<'_, str>>| text.map(|text| names.of(text));
         let key = Self {
             at_ms: series.at_ms,
             node: name(labels.node()),
             uuid: name(labels.uuid.as_ref()),
-            gpu: labels.gpu.as_ref().and_then(|gpu| gpu.parse().ok()).filter(|gpu| *gpu >= 0),
-            mig: labels.mig.as_ref().and_then(|id| id.parse().ok()),
+            gpu: labels.gpu.as_ref().and_then(|gpu| index(gpu, "gpu", out)),
+            mig,
         };
         (key.uuid.is_some() || key.gpu.is_some()).then_some(key)
     }

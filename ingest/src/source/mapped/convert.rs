@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Float64Builder, PrimitiveArray, StringArray,
-    TimestampMillisecondArray,
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Float64Builder, PrimitiveArray,
+    StringArray, TimestampMillisecondArray,
 };
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::{CastOptions, cast, cast_with_options, nullif};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Float64Type, Int64Type, TimeUnit, TimestampMillisecondType,
 };
@@ -44,7 +44,7 @@ pub(crate) fn measurement(
     kind: &DataType,
 ) -> Result<(ArrayRef, u64), IngestError> {
     if array.data_type() == kind && scale == 1.0 && !kind.is_floating() {
-        return in_range_integers(array, column, kind);
+        return in_range_integers(array, column);
     }
     let (numbers, unreadable) = numbers(array, column, scale, unit.is_some())?;
     let scaled = if scale == 1.0 { numbers } else { numbers.unary(|value| value * scale) };
@@ -62,24 +62,17 @@ pub(crate) fn measurement(
     Ok((array, unreadable + beyond + lost as u64))
 }
 
-/// Integers that need no arithmetic; a negative one is NULL where it makes no sense.
-fn in_range_integers(
-    array: &ArrayRef,
-    column: &str,
-    kind: &DataType,
-) -> Result<(ArrayRef, u64), IngestError> {
-    let (low, _) = limits(column);
-    if low < 0.0 || *kind != DataType::Int64 {
+/// Integers that need no arithmetic; one out of range is NULL.
+fn in_range_integers(array: &ArrayRef, column: &str) -> Result<(ArrayRef, u64), IngestError> {
+    let (low, high) = limits(column);
+    let numbers = cast(array, &DataType::Float64)?;
+    let numbers = numbers.as_primitive::<Float64Type>();
+    let odd = |value: f64| value < low || value > high;
+    let beyond: BooleanArray = numbers.iter().map(|value| Some(value.is_some_and(odd))).collect();
+    if beyond.true_count() == 0 {
         return Ok((Arc::clone(array), 0));
     }
-    let whole = array.as_primitive::<Int64Type>();
-    if whole.values().iter().all(|value| *value >= 0) {
-        return Ok((Arc::clone(array), 0));
-    }
-    let kept: PrimitiveArray<Int64Type> =
-        whole.iter().map(|value| value.filter(|value| *value >= 0)).collect();
-    let lost = (kept.null_count() - whole.null_count()) as u64;
-    Ok((Arc::new(kept), lost))
+    Ok((nullif(array, &beyond)?, beyond.true_count() as u64))
 }
 
 /// Any array as numbers, and how many texts were none.
@@ -248,4 +241,26 @@ fn whole(number: f64) -> i64 {
 /// A constant as an array of `rows` rows.
 pub(crate) fn constant<T: ArrowPrimitiveType>(value: T::Native, rows: usize) -> PrimitiveArray<T> {
     PrimitiveArray::from_value(value, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int16Array, Int32Array, Int64Array};
+
+    use super::*;
+
+    #[test]
+    fn integers_out_of_range_are_null_and_counted_whatever_their_width() {
+        // Breaks when a negative attempt or index of a Parquet file is kept because it needs no cast.
+        let read = |array: ArrayRef, column: &str| {
+            let kind = array.data_type().clone();
+            let (kept, lost) = measurement(&array, column, 1.0, None, &kind).unwrap();
+            (kept.null_count(), lost)
+        };
+        assert_eq!(read(Arc::new(Int32Array::from(vec![0, -3, 2])), "attempt"), (1, 1));
+        assert_eq!(read(Arc::new(Int16Array::from(vec![-1, 7])), "gpu"), (1, 1));
+        let bytes = Int64Array::from(vec![Some(-1), None, Some(5)]);
+        assert_eq!(read(Arc::new(bytes), "mem_used_bytes"), (2, 1));
+        assert_eq!(read(Arc::new(Int32Array::from(vec![-9, 0])), "exit_code"), (0, 0));
+    }
 }

@@ -1,9 +1,11 @@
 //! Query CSV: columns by name, whatever their number, order, unit and driver.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use super::Gpu;
 use crate::batch::Output;
 use crate::source::sample::{Names, Sample};
-use crate::source::value::{Measure, Reading, available, distress};
+use crate::source::value::{Measure, Reading, available, distress, index};
 
 /// What a column is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -240,7 +242,7 @@ impl<'t> Row<'t> {
             Role::Time => self.time = available(cell),
             Role::Uuid => self.uuid = available(cell),
             Role::Index => {
-                self.sample.gpu = available(cell).and_then(|c| c.parse().ok()).filter(|i| *i >= 0);
+                self.sample.gpu = available(cell).and_then(|c| index(c, "gpu", out));
             }
             Role::Model => self.model = available(cell),
             Role::Host => self.host = available(cell),
@@ -254,8 +256,11 @@ impl<'t> Row<'t> {
             }
             Role::ThrottleMask => {
                 let mask = available(cell).and_then(|c| c.strip_prefix("0x")).map(|hex| {
-                    u64::from_str_radix(hex, 16)
-                        .map_or(Reading::Unreadable, |mask| Measure::Throttle.check(mask as f64))
+                    let mask = u64::from_str_radix(hex, 16);
+                    mask.map_or_else(
+                        |error| unmasked(&error),
+                        |mask| Measure::Throttle.check(mask as f64),
+                    )
                 });
                 self.sample.set(Measure::Throttle, mask.unwrap_or(Reading::Unavailable), out);
             }
@@ -288,6 +293,14 @@ fn whole(cell: &str, unit_in_header: bool) -> bool {
     let uuid = cell.len() == 40 && cell.starts_with("GPU-");
     let unit = unit_in_header && cell.ends_with(['%', 'W', 'B', 'z', 'C']);
     uuid || unit || cell.ends_with(']')
+}
+
+/// What a mask is that could not be read: one of too many bits, or no number.
+fn unmasked(error: &ParseIntError) -> Reading {
+    match error.kind() {
+        IntErrorKind::PosOverflow => Reading::Impossible,
+        _ => Reading::Unreadable,
+    }
 }
 
 fn unquoted(cell: &str) -> &str {

@@ -8,7 +8,7 @@ use quick_xml::events::{BytesStart, Event};
 
 use crate::batch::Output;
 use crate::source::sample::{Device, Names, Sample};
-use crate::source::value::{Measure, Reading, available, distress};
+use crate::source::value::{Measure, Reading, available, distress, index};
 
 /// Whether a line begins a document.
 pub(super) fn begins(text: &str) -> bool {
@@ -155,10 +155,8 @@ fn slices(gpu: &Element, board: &Sample, out: &mut dyn Output) -> Vec<Sample> {
     let mut slices: Vec<Sample> = Vec::new();
     let Some(devices) = gpu.child("mig_devices") else { return slices };
     for device in devices.all("mig_device") {
-        let Some(instance) = device.at("gpu_instance_id").and_then(|id| id.parse::<i16>().ok())
-        else {
-            continue;
-        };
+        let instance = device.at("gpu_instance_id").and_then(|id| index(id, "mig", out));
+        let Some(instance) = instance else { continue };
         // Compute instances share the memory of their GPU instance: it is one slice.
         if slices.iter().any(|slice| slice.mig == Some(instance)) {
             continue;

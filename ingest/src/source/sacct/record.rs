@@ -1,6 +1,7 @@
 //! From the fields of a line to a job row or a step.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::SacctOptions;
@@ -47,6 +48,8 @@ pub(crate) struct Reader<'o> {
     texts: Texts,
     ended_unknown: u64,
     uncounted: Uncounted,
+    /// Values that cannot be, by the column that stays NULL.
+    odd: BTreeMap<&'static str, u64>,
 }
 
 /// One line with its layout.
@@ -75,7 +78,26 @@ impl<'a> Fields<'a> {
 
 impl<'o> Reader<'o> {
     pub(crate) fn new(options: &'o SacctOptions) -> Self {
-        Self { options, texts: Texts::default(), ended_unknown: 0, uncounted: Uncounted::default() }
+        Self {
+            options,
+            texts: Texts::default(),
+            ended_unknown: 0,
+            uncounted: Uncounted::default(),
+            odd: BTreeMap::new(),
+        }
+    }
+
+    /// How many values of each column could not be since the last call.
+    pub(crate) fn odd(&mut self) -> BTreeMap<&'static str, u64> {
+        std::mem::take(&mut self.odd)
+    }
+
+    /// Counts a text of digits that is no value of `column`.
+    fn judge(&mut self, column: &'static str, text: Option<&str>, read: bool) {
+        let number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b':');
+        if !read && text.is_some_and(|text| text.bytes().all(number)) {
+            *self.odd.entry(column).or_default() += 1;
+        }
     }
 
     /// What had to be assumed since the last call, in words.
@@ -143,13 +165,16 @@ impl<'o> Reader<'o> {
         let user = fields.get(Column::User).or(fields.get(Column::UserId));
         row.user = user.map(|user| self.texts.share(&job_id(user, slurmdb)));
         row.priority = fields.get(Column::Priority).and_then(finite);
-        let restarts = fields.get(Column::Restarts).and_then(|text| text.parse().ok());
-        row.attempt = restarts.filter(|restarts| *restarts >= 0);
+        let restarts = fields.get(Column::Restarts);
+        row.attempt = restarts.and_then(|text| text.parse().ok()).filter(|told| *told >= 0);
+        self.judge("attempt", restarts, row.attempt.is_some());
         row.time_limit_s = time_limit_s(fields);
         row.exit_code = fields
             .get(Column::ExitCode)
             .and_then(exit_code)
             .or_else(|| fields.get(Column::WaitStatus).and_then(wait_status));
+        let told = fields.get(Column::ExitCode).or(fields.get(Column::WaitStatus));
+        self.judge("exit_code", told, row.exit_code.is_some());
         let project = self.options.project.as_deref();
         let project = project.and_then(|name| fields.layout.position_named(name));
         row.project = self.text(project.and_then(|at| fields.at(at)));

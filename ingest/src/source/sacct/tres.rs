@@ -85,7 +85,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, name: &str, count: f64) {
+    /// Takes what is said of `name`, of which there may be no number: then nothing is known.
+    pub(super) fn add(&mut self, name: &str, count: impl Into<Option<f64>>) {
         let name = name.strip_prefix("gres/").or(name.strip_prefix("gres:")).unwrap_or(name);
         let (kind, model) = name.split_once(':').map_or((name, None), |(k, m)| (k, Some(m)));
         let kind = PLUGIN_IDS.iter().find(|(id, _)| *id == kind).map_or(kind, |(_, name)| *name);
@@ -95,7 +96,10 @@ impl Tally {
             "shard" => &mut self.shards,
             _ => return,
         };
-        self.absurd |= count > GPUS_MAX;
+        let Some(count) = count.into().filter(|count| *count <= GPUS_MAX) else {
+            self.absurd = true;
+            return;
+        };
         let Some(model) = model else {
             both.untyped += count;
             return;
@@ -123,7 +127,10 @@ impl Tally {
 /// GPUs in `cpu=8,gres/gpu:a100=2,gres/gpu=2,mem=62.50G` or `1=20,2=170000,1002=2`; `None` for a
 /// blank text, which tells nothing.
 pub(crate) fn tres_gpus(text: &str, ids: &TresIds) -> Option<Gpus> {
-    let text = blank_is_none(text)?;
+    tally_of(blank_is_none(text)?, ids).gpus()
+}
+
+fn tally_of(text: &str, ids: &TresIds) -> Tally {
     let mut tally = Tally::default();
     for item in text.split(',') {
         let Some((name, amount)) = item.trim().split_once('=') else { continue };
@@ -134,11 +141,19 @@ pub(crate) fn tres_gpus(text: &str, ids: &TresIds) -> Option<Gpus> {
             },
             Err(_) => name,
         };
-        if let Some(count) = count(amount) {
-            tally.add(name, count);
-        }
+        tally.add(name, count(amount));
     }
-    tally.gpus()
+    tally
+}
+
+/// Whether a text tells a number of GPUs that can be none: below zero, beyond any fleet, no number.
+pub(crate) fn odd_tres(text: &str, ids: &TresIds) -> bool {
+    blank_is_none(text).is_some_and(|text| tally_of(text, ids).absurd)
+}
+
+/// The same of generic resources.
+pub(crate) fn odd_gres(text: &str) -> bool {
+    blank_is_none(text).is_some_and(|text| gres_tally(text).absurd)
 }
 
 /// Numeric ids of the site in `1=20,2=170000,1005=2` of which `ids` does not say what they are.
@@ -150,7 +165,10 @@ pub(crate) fn unknown_ids(text: &str, ids: &TresIds) -> impl Iterator<Item = u32
 
 /// GPUs in `gpu:a100:2(IDX:0-1)`, `gres:gpu:2` or `gpu:2,mps:50`; `None` for a blank text.
 pub(crate) fn gres_gpus(text: &str) -> Option<Gpus> {
-    let text = blank_is_none(text)?;
+    gres_tally(blank_is_none(text)?).gpus()
+}
+
+fn gres_tally(text: &str) -> Tally {
     let mut tally = Tally::default();
     for item in outside_parentheses(text) {
         // A type that is not set is printed as `gpu:(null):2`.
@@ -159,14 +177,16 @@ pub(crate) fn gres_gpus(text: &str) -> Option<Gpus> {
         let item = item.strip_prefix("gres:").or(item.strip_prefix("gres/")).unwrap_or(item);
         let (name, number) = match item.rsplit_once([':', '=']) {
             Some((name, amount)) => match count(amount) {
-                Some(number) => (name, number),
-                None => (item, 1.0),
+                Some(number) => (name, Some(number)),
+                // A type is no number; one below zero is no type.
+                None if amount.parse::<f64>().is_ok() => (name, None),
+                None => (item, Some(1.0)),
             },
-            None => (item, 1.0),
+            None => (item, Some(1.0)),
         };
         tally.add(name, number);
     }
-    tally.gpus()
+    tally
 }
 
 /// A number with Slurm's suffix (`2K`, `62.50G`, `31000Mn`, `4000Mc`), as printed, powers of 1024.
@@ -281,6 +301,12 @@ mod tests {
     fn amounts_and_ids_that_say_nothing_are_no_gpus() {
         // Breaks when the database's "not set" is 1.8e19 GPUs, or an id of the site is lost unsaid.
         assert_eq!(tres("cpu=4,gres/gpu=18446744073709551614"), None);
+        for odd in ["cpu=4,gres/gpu=-2", "gres/gpu:a100=-2", "gres/gpu=two", "1=4,1001=-1"] {
+            assert_eq!(tres(odd), None, "{odd}");
+            assert!(odd_tres(odd, &default_tres_ids()), "{odd}");
+        }
+        assert!(gres_gpus("gpu:-2").is_none() && odd_gres("gpu:a100:-2"));
+        assert!(!odd_tres("cpu=-4,gres/gpu=2", &default_tres_ids()) && !odd_gres("gpu:a100"));
         let unknown = |text| unknown_ids(text, &default_tres_ids()).collect::<Vec<_>>();
         assert_eq!(unknown("1=20,2=170000,1001=2,1005=2,gres/gpu=1"), [1005]);
     }

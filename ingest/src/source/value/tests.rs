@@ -79,3 +79,13 @@ proptest! {
         let _ = distress(&cell);
     }
 }
+
+#[test]
+fn an_index_that_no_gpu_can_have_is_counted() {
+    // Breaks when an index of 70 000 is none without a word, or `N/A` is counted.
+    let mut out = crate::source::collected::Collected::default();
+    let read: Vec<_> =
+        ["3", " 0", "-1", "70000", "N/A", ""].map(|text| index(text, "gpu", &mut out)).into();
+    assert_eq!(read, [Some(3), Some(0), None, None, None, None]);
+    assert_eq!(out.nulled, [("gpu", 1), ("gpu", 1)]);
+}

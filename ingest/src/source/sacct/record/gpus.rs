@@ -6,7 +6,7 @@ use super::{Fields, Reader, finite};
 use crate::source::sacct::columns::Column;
 use crate::source::sacct::command::command_gpus;
 use crate::source::sacct::row::JobRow;
-use crate::source::sacct::tres::{Gpus, gres_gpus, tres_gpus, unknown_ids};
+use crate::source::sacct::tres::{Gpus, gres_gpus, odd_gres, odd_tres, tres_gpus, unknown_ids};
 
 /// Ids that a message names.
 const IDS_TOLD: usize = 5;
@@ -55,7 +55,19 @@ impl Reader<'_> {
         let named = model(&requested).or_else(|| model(&allocated));
         row.gpu_model_requested = named.map(|name| self.texts.share(&name));
         let asked = self.total(requested.as_ref());
-        if row.started_at.is_some() {
+        let ids = &self.options.tres_ids;
+        let odd_asked = fields.get(Column::ReqTres).is_some_and(|text| odd_tres(text, ids))
+            || fields.get(Column::ReqGres).is_some_and(odd_gres);
+        let odd_granted = fields.get(Column::AllocTres).is_some_and(|text| odd_tres(text, ids))
+            || fields.get(Column::UsedGres).is_some_and(odd_gres);
+        for (column, odd) in [("gpus_requested", odd_asked), ("gpus_allocated", odd_granted)] {
+            if odd {
+                *self.odd.entry(column).or_default() += 1;
+            }
+        }
+        if row.started_at.is_some() && allocated.is_none() && odd_granted {
+            row.gpus_allocated = None;
+        } else if row.started_at.is_some() {
             // A ledger from before AllocTRES tells only what was asked for, and that was granted.
             row.gpus_allocated = self.total(allocated.as_ref().or(requested.as_ref()));
         }

@@ -118,3 +118,22 @@ fn the_step_with_most_gpus_tells_those_of_its_job() {
     assert_eq!(numbers(&jobs, "gpus_allocated"), [Some(8.0)]);
     assert_eq!(numbers(&jobs, "gpus_requested"), [Some(8.0)]);
 }
+
+#[test]
+fn numbers_that_cannot_be_are_counted_and_not_known() {
+    // Breaks when two GPUs below zero are none, or a number beyond its column leaves without a word.
+    let out = held(
+        "ReqTRES|AllocTRES|Restarts|ExitCode",
+        &[
+            "gres/gpu=2|cpu=4,gres/gpu=-2|0|0:0",
+            "gres/gpu=-2|gres/gpu=1|99999999999|99999999999:0",
+            "cpu=4|cpu=4|-1|",
+        ],
+        &SacctOptions::default(),
+    );
+    let jobs = out.table(Table::Jobs);
+    assert_eq!(numbers(&jobs, "gpus_allocated"), [None, Some(1.0), Some(0.0)]);
+    let counted: std::collections::BTreeMap<_, _> = out.nulled.iter().copied().collect();
+    let expected = [("attempt", 2), ("exit_code", 1), ("gpus_allocated", 1), ("gpus_requested", 1)];
+    assert_eq!(counted, expected.into());
+}
