@@ -148,7 +148,7 @@ fn shards(text: &str) -> Result<f64, String> {
     loadline import nvidia-smi gpu-*.csv.gz --node gpu-017 --zone Asia/Shanghai\n  \
     curl -s http://gpu-017:9400/metrics | loadline import dcgm - --time \"$(date -u +%FT%TZ)\"\n  \
     TZ=UTC sacct --allusers --allocations --duplicates --parsable2 -S 2026-01-01 \\\n    \
-    -o JobIDRaw,Cluster,Account,User,Partition,ReqTRES,AllocTRES,Submit,Eligible,Start,End,\\\n\
+    -o JobID,JobIDRaw,Cluster,Account,User,Partition,ReqTRES,AllocTRES,Submit,Eligible,Start,End,\\\n\
     Suspended,State,Restarts,NodeList,Timelimit,ExitCode,JobName | loadline import sacct -\n  \
     loadline import jobs philly.csv.gz --mapping examples/mappings/philly.toml --dry-run")]
 pub struct ImportArgs {

@@ -23,7 +23,7 @@ each_index() {
 write_allocation() {
     gpus="${SLURM_JOB_GPUS:-}"
     job="${SLURM_JOB_ID:-}"
-    attempt=$((${SLURM_JOB_RESTART_COUNT:-${SLURM_RESTART_COUNT:-0}} + 1))
+    attempt="${SLURM_JOB_RESTART_COUNT:-${SLURM_RESTART_COUNT:-0}}"
     file="$folder/$job-$attempt.csv"
     [ -n "$job" ] || return 0
     [ -n "$gpus" ] || [ -f "$file" ] || return 0

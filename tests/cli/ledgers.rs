@@ -15,7 +15,7 @@ fn slurm(script: &str, folder: &Path, restarts: &str) {
         .env("LOADLINE_ALLOCATIONS", folder.join("allocations"))
         .env("SLURM_JOB_ID", "71")
         .env("SLURM_JOB_GPUS", "0,2-3")
-        .env("SLURM_RESTART_COUNT", restarts)
+        .env("SLURM_JOB_RESTART_COUNT", restarts)
         .env("SLURM_CLUSTER_NAME", "main")
         .env("SLURMD_NODENAME", "gpu-017")
         .output()
@@ -42,7 +42,7 @@ fn prolog_and_epilog_tell_which_gpus_a_job_was_given() {
     slurm("prolog", folder, "0");
     import();
     let begun = "job_id,attempt,cluster,node,gpu,begun,ended\n\
-        71,1,main,gpu-017,0,true,\n71,1,main,gpu-017,2,true,\n71,1,main,gpu-017,3,true,\n";
+        71,0,main,gpu-017,0,true,\n71,0,main,gpu-017,2,true,\n71,0,main,gpu-017,3,true,\n";
     assert_eq!(held(folder), begun);
     slurm("epilog", folder, "0");
     import();
@@ -50,7 +50,7 @@ fn prolog_and_epilog_tell_which_gpus_a_job_was_given() {
     // A requeued job is another attempt; a job without a GPU is none of ours.
     slurm("prolog", folder, "1");
     import();
-    assert_eq!(held(folder).matches("\n71,2,").count(), 3);
+    assert_eq!(held(folder).matches("\n71,1,").count(), 3);
     let none = Command::new("/bin/sh")
         .arg(format!("{EXAMPLES}/slurm/prolog.sh"))
         .env_clear()

@@ -9,6 +9,7 @@
 //! # Source
 //! `sacct(1)` and `slurm.conf(5)` of Slurm; the columns of slurmdb's job table.
 
+mod array;
 mod columns;
 mod command;
 mod duration;

@@ -151,6 +151,11 @@ impl<'o> Reader<'o> {
         row.nodes = self.nodes(fields);
         self.settle_times(&mut row, fields)?;
         self.count_gpus(&mut row, fields);
+        // Each task has a row of its own once it runs; until then one row waits for all.
+        let tasks = fields.get(Column::JobId).and_then(super::array::tasks);
+        if let (None, Some(tasks)) = (row.started_at, tasks) {
+            row.gpus_requested = row.gpus_requested.map(|gpus| gpus * tasks as f64);
+        }
         self.label(&mut row, fields);
         Ok(row)
     }

@@ -162,7 +162,10 @@ fn what_a_ledger_cannot_tell_is_told_once() {
         bare[0].starts_with("among the columns is no Submit: how long jobs waited is not known")
     );
     assert!(bare[0].contains("; no Eligible: ") && !bare[0].contains("no Start"), "{bare:?}");
-    assert!(bare[0].contains("how many GPUs jobs held is not known; ask with `sacct -o JobIDRaw,"));
+    assert!(
+        bare[0]
+            .contains("how many GPUs jobs held is not known; ask with `sacct -o JobID,JobIDRaw,")
+    );
     assert!(bare[1].contains("were read as UTC") && bare[1].contains("`--zone`"), "{bare:?}");
     let whole = "JobID|State|Submit|Eligible|Start|End|ReqTRES\n";
     let local =
@@ -174,6 +177,19 @@ fn what_a_ledger_cannot_tell_is_told_once() {
     // Every column that is asked for is one that is used.
     let asked = untold::ASKED.replace(',', "|");
     assert_eq!(untold::untold(&Layout::of_header(&asked, None).unwrap()), None);
+}
+
+#[test]
+fn tasks_of_an_array_that_wait_in_one_row_all_count() {
+    // Seen with Slurm 22.05: until a task runs, one row stands for all that wait.
+    let jobs = jobs(
+        "JobID|JobIDRaw|State|Submit|Start|End|ReqTRES\n\
+         14_[1-3]|14|PENDING|2026-01-01T00:00:00|Unknown|Unknown|gres/gpu=2\n\
+         15_[1-9%4]|15|CANCELLED|2026-01-01T00:00:00|Unknown|2026-01-01T01:00:00|gres/gpu=1\n\
+         16_7|17|RUNNING|2026-01-01T00:00:00|2026-01-01T01:00:00|Unknown|gres/gpu=2\n",
+    );
+    assert_eq!(texts(&jobs, "job_id").len(), 3);
+    assert_eq!(numbers(&jobs, "gpus_requested"), [Some(6.0), Some(4.0), Some(2.0)]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::columns::{Column, Layout};
 
 /// What to ask sacct for, so that every answer can be given.
-pub(crate) const ASKED: &str = "JobIDRaw,Cluster,Account,User,Partition,ReqTRES,AllocTRES,Submit,\
+pub(crate) const ASKED: &str = "JobID,JobIDRaw,Cluster,Account,User,Partition,ReqTRES,AllocTRES,Submit,\
     Eligible,Start,End,Suspended,State,Restarts,NodeList,Timelimit,ExitCode,JobName";
 
 /// Columns that tell GPUs, any of which will do.

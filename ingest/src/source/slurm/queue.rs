@@ -11,8 +11,8 @@ use super::command::failure;
 use crate::error::IngestError;
 
 /// Columns of the lines.
-const HEADER: &str = "JobIDRaw|Cluster|Account|User|Partition|ReqTRES|TresPerNode|NNodes|Submit|\
-    Eligible|State|Restarts|TimelimitRaw|Priority|JobName";
+const HEADER: &str = "JobID|JobIDRaw|Cluster|Account|User|Partition|ReqTRES|TresPerNode|NNodes|\
+    Submit|Eligible|Start|End|Suspended|State|Restarts|TimelimitRaw|Priority|JobName";
 
 #[derive(Debug, Deserialize)]
 struct Queue {
@@ -35,7 +35,14 @@ pub(super) fn waiting(json: &str) -> Result<String, IngestError> {
         let number = |name: &str| figure(&job[name]).map_or_else(String::new, |n| n.to_string());
         // A job that may not start yet has no time of eligibility: 0.
         let time = |name: &str| figure(&job[name]).filter(|at| *at > 0).map(|at| at.to_string());
+        // Tasks of an array that wait share one row.
+        let shown = match (number("array_job_id"), text("array_task_string")) {
+            (array, tasks) if !tasks.is_empty() => format!("{array}_[{tasks}]"),
+            _ => number("job_id"),
+        };
+        let none = String::new;
         let fields = [
+            shown,
             number("job_id"),
             text("cluster"),
             text("account"),
@@ -46,6 +53,9 @@ pub(super) fn waiting(json: &str) -> Result<String, IngestError> {
             number("node_count"),
             time("submit_time").unwrap_or_default(),
             time("eligible_time").unwrap_or_default(),
+            none(),
+            none(),
+            none(),
             "PENDING".into(),
             number("restart_cnt"),
             number("time_limit"),

@@ -143,7 +143,10 @@ fn the_queue_tells_what_waits_in_the_form_of_each_release() {
          "priority": {"set": true, "infinite": false, "number": 77}},
         {"job_id": 9, "job_state": "PENDING", "submit_time": 1772442000, "eligible_time": 1772442060,
          "name": "b", "tres_req_str": "", "tres_per_node": "gres/gpu:2", "node_count": 3,
-         "time_limit": 90},
+         "time_limit": 90, "array_job_id": 0, "array_task_string": ""},
+        {"job_id": 14, "array_job_id": 14, "array_task_id": null, "array_task_string": "1-2",
+         "job_state": "PENDING", "tres_req_str": "cpu=1,gres/gpu=1", "name": "d",
+         "submit_time": 1772442000, "eligible_time": 1772442060, "node_count": 1, "time_limit": 5},
         {"job_id": 10, "job_state": ["RUNNING"], "name": "c", "submit_time": 1772442000}
     ], "errors": []}"#;
     std::fs::write(folder.path().join("queue.json"), queue).unwrap();
@@ -154,13 +157,14 @@ fn the_queue_tells_what_waits_in_the_form_of_each_release() {
     let mut out = Collected::default();
     collector.collect(nine(), &mut out).unwrap();
     let jobs = out.table(Table::Jobs);
-    assert_eq!(texts(&jobs, "job_id"), [Some("8".into()), Some("9".into())]);
-    assert_eq!(texts(&jobs, "state"), [Some("PENDING".into()), Some("PENDING".into())]);
-    assert_eq!(millis(&jobs, "submitted_at"), [Some(1_772_442_000_000); 2]);
-    assert_eq!(millis(&jobs, "started_at"), [None, None]);
+    assert!(out.notices.is_empty(), "{:?}", out.notices);
+    assert_eq!(texts(&jobs, "job_id"), ["8", "9", "14"].map(|id| Some(id.to_owned())));
+    assert_eq!(texts(&jobs, "state"), ["PENDING"; 3].map(|state| Some(state.to_owned())));
+    assert_eq!(millis(&jobs, "submitted_at"), [Some(1_772_442_000_000); 3]);
+    assert_eq!(millis(&jobs, "started_at"), [None; 3]);
     assert_eq!(millis(&jobs, "eligible_at")[1], Some(1_772_442_060_000));
-    assert_eq!(numbers(&jobs, "gpus_requested"), [Some(4.0), Some(6.0)]);
-    assert_eq!(numbers(&jobs, "time_limit_s"), [None, Some(5_400.0)]);
+    assert_eq!(numbers(&jobs, "gpus_requested"), [Some(4.0), Some(6.0), Some(2.0)]);
+    assert_eq!(numbers(&jobs, "time_limit_s"), [None, Some(5_400.0), Some(300.0)]);
     assert_eq!(texts(&jobs, "name")[0], Some("sft 8".into()));
     // What is told in the same words is no news.
     assert!(round(&mut collector, nine() + TimeDelta::minutes(1)).0.is_empty());
