@@ -9,6 +9,7 @@ mod ask;
 mod collect;
 mod keep;
 mod outlook;
+mod serve;
 
 pub use ask::{
     BaselineArgs, ExportArgs, ExportFormat, HealthArgs, OutputFormat, QueryArgs, SqlArgs, TableArgs,
@@ -16,6 +17,7 @@ pub use ask::{
 pub use collect::CollectArgs;
 pub use keep::{CompactArgs, DoctorArgs};
 pub use outlook::{ForecastArgs, PlanArgs, ReportArgs, ScaleArgs, SplitBy};
+pub use serve::ServeArgs;
 
 /// Time-series analytics and forecasting for fleets of GPUs.
 #[derive(Debug, Parser)]
@@ -79,6 +81,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Read GPUs, nodes, pages and ledgers again and again, and keep what they tell.
     Collect(CollectArgs),
+    /// Take the rows that collectors elsewhere send, into the store here.
+    Serve(ServeArgs),
     /// Make many small files few, and delete those that no version of a table needs.
     Compact(CompactArgs),
     /// Is the store what its logs say? Find damage, and mend it.

@@ -11,6 +11,7 @@ mod outlook;
 mod print;
 mod report;
 mod row;
+mod serve;
 mod shell;
 mod waiting;
 
@@ -60,6 +61,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Scale(args) => outlook::scale::run(context, &args).await,
         Command::Report(args) => report::run(context, &args).await,
         Command::Collect(args) => collect::run(context, &args).await,
+        Command::Serve(args) => serve::run(context, &args).await,
         Command::Compact(args) => keep::compact(context, &args).await,
         Command::Doctor(args) => keep::doctor(context, &args).await,
     }

@@ -77,6 +77,7 @@ makeup_days = [
 # folder = [{ path = "/var/spool/jobs", format = "sacct" }]
 # door = { listen = "127.0.0.1:9464" }              # GET /metrics: how collecting goes
 # remote_write = {}                                 # POST /api/v1/write: what a Prometheus sends
+# ship = { to = "grpc://127.0.0.1:7047" }           # to a `loadline serve`, not into a store here
 "#;
 
 /// What the file says.

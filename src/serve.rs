@@ -2,12 +2,16 @@
 
 mod collect;
 mod door;
+mod flight;
 mod metrics;
 mod request;
 #[cfg(test)]
 mod tests;
+mod token;
 
 pub use collect::CollectDesk;
 pub use door::{Door, DoorSettings};
+pub use flight::{Flight, FlightDesk, FlightSettings};
 pub use metrics::page;
 pub use request::{Request, Response};
+pub use token::{Token, TurnedAway};

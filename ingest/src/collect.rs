@@ -24,13 +24,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::batch::Output;
 use crate::error::IngestError;
+use crate::ship::Shipper;
 use crate::store::Store;
 use crate::wal::Wal;
 pub use gathered::Gathered;
-pub use health::{CollectorHealth, Health, WriterHealth};
+pub use health::{CollectorHealth, Health, ShipHealth, WriterHealth};
 use inbox::Work;
 pub use inbox::{Inbox, NotKept, Sender, inbox};
 pub use pace::Stop;
+pub(crate) use reader::in_one_line;
 
 /// Something that is read again and again.
 pub trait Collector: Send {
@@ -107,6 +109,38 @@ pub fn run_with(
     health: &Arc<Health>,
     stop: &Stop,
 ) -> Result<(), IngestError> {
+    let keep = |wal: &Mutex<Wal>, done: &Stop| keeper::keep(wal, store, settings, health, done);
+    run_moving(collectors, inbox, wal, settings, health, stop, keep)
+}
+
+/// As [`run_with`], and the log is a spool: its rows are sent to a server instead of being moved
+/// into tables here. What was not sent when `stop` is set is sent by the next run.
+///
+/// # Errors
+/// [`IngestError::Wal`] when the last rows could not be written; they were counted as dropped.
+pub fn run_shipping(
+    collectors: Vec<Box<dyn Collector>>,
+    inbox: Inbox,
+    wal: Wal,
+    shipper: Shipper,
+    settings: &CollectSettings,
+    health: &Arc<Health>,
+    stop: &Stop,
+) -> Result<(), IngestError> {
+    let ship = |wal: &Mutex<Wal>, done: &Stop| shipper.ship(wal, health, done);
+    run_moving(collectors, inbox, wal, settings, health, stop, ship)
+}
+
+/// Collects, and has rows of the log moved on by `move_rows` until what it is handed is set.
+fn run_moving(
+    collectors: Vec<Box<dyn Collector>>,
+    inbox: Inbox,
+    wal: Wal,
+    settings: &CollectSettings,
+    health: &Arc<Health>,
+    stop: &Stop,
+    move_rows: impl FnOnce(&Mutex<Wal>, &Stop) -> Result<(), IngestError> + Send,
+) -> Result<(), IngestError> {
     let wal = Arc::new(Mutex::new(wal));
     let Inbox { send, receive } = inbox;
     thread::scope(|scope| {
@@ -129,7 +163,7 @@ pub fn run_with(
         let writer_done = Stop::default();
         let keeper = {
             let (wal, done) = (Arc::clone(&wal), writer_done.clone());
-            scope.spawn(move || keeper::keep(&wal, store, settings, health, &done))
+            scope.spawn(move || move_rows(&wal, &done))
         };
         let written = writer::write(&receive, &wal, settings, health);
         // Who still waits for an answer hears that there will be none.

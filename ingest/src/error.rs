@@ -112,6 +112,14 @@ pub enum IngestError {
         /// What to try.
         hint: Option<String>,
     },
+    /// A server did not take the rows that were sent to it.
+    #[error("could not send rows to {to}: {reason}")]
+    Ship {
+        /// URL of the server.
+        to: String,
+        /// What it said, or why it could not be reached.
+        reason: String,
+    },
     /// Arrow refused a batch: a bug on our side or a damaged file.
     #[error("could not convert a batch of rows")]
     Arrow(#[from] arrow::error::ArrowError),
@@ -143,7 +151,7 @@ impl IngestError {
                     Some("stop the other collector, or give this one another name".into())
                 }
                 io::ErrorKind::QuotaExceeded => {
-                    Some("see why rows are not moved: `loadline collect` tells on stderr".into())
+                    Some("see why rows are not moved on: the program tells on stderr".into())
                 }
                 _ => None,
             },

@@ -30,11 +30,13 @@ pub enum EventKind {
     ClockJump,
     /// Memory of a GPU is held by no living process.
     MemoryHeld,
+    /// Rows were lost before they reached the store.
+    RowsLost,
 }
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Lost,
         Self::RequiresReset,
         Self::Recovered,
@@ -46,6 +48,7 @@ impl EventKind {
         Self::Stale,
         Self::ClockJump,
         Self::MemoryHeld,
+        Self::RowsLost,
     ];
 
     /// The name in the table.
@@ -63,6 +66,7 @@ impl EventKind {
             Self::Stale => "stale",
             Self::ClockJump => "clock-jump",
             Self::MemoryHeld => "memory-held",
+            Self::RowsLost => "rows-lost",
         }
     }
 

@@ -15,6 +15,7 @@ pub mod import;
 mod merge;
 pub mod period;
 pub mod schema;
+pub mod ship;
 pub mod source;
 pub mod store;
 pub mod wal;

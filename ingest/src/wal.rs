@@ -10,6 +10,7 @@
 //!   are there, once. Rows of a call that never returned may be there, whole, or not.
 //! - A flush names the log and its last segment in the same Delta commit as the rows, so that a
 //!   segment that was committed is never seen again, however the flush was cut off.
+//! - Rows that another log holds too, and that are sent once more, are kept once ([`origin`]).
 //! - The log has a limit. Past it `append` refuses, rather than fill the disk.
 //!
 //! A log is one folder, written by one process: `<store>/_wal/<name>` beside the tables of a local
@@ -20,6 +21,7 @@ mod disk;
 #[cfg(test)]
 mod disk_faults;
 mod flush;
+mod origin;
 mod overlay;
 mod record;
 mod segment;
@@ -39,8 +41,12 @@ use crate::schema::Table;
 pub(crate) use ailing::ailing;
 pub use disk::{Disk, LocalDisk, LogFile};
 pub use flush::{Flushed, flush};
+use origin::Reached;
+pub use origin::{Origin, Piece, Position};
 pub use overlay::{Overlay, overlay, waits};
-use segment::{LogId, Place, Places, Previous, Segment, Writer};
+pub use record::check;
+use segment::{LogId, Places, Previous, Writer};
+pub(crate) use segment::{Place, Segment};
 
 /// Folder of the logs in a local store.
 pub const WAL_FOLDER: &str = "_wal";
@@ -80,6 +86,8 @@ pub struct Wal {
     /// The segment before the next one, as far as its rows were acknowledged.
     previous: Option<Previous>,
     next: u64,
+    /// How far the rows of other logs are known.
+    reached: Reached,
 }
 
 impl Wal {
@@ -115,10 +123,13 @@ impl Wal {
         disk.make_folder(&folder).map_err(|error| failed("create", error))?;
         let lock = disk.lock(&folder.join("lock")).map_err(|error| failed("lock", error))?;
         let found = Places::find(disk.as_ref(), &folder).map_err(|error| failed("list", error))?;
-        let mut closed = Vec::new();
+        let (mut closed, mut reached) = (Vec::new(), Reached::new());
         for place in found.places {
             let segment = Segment::read(disk.as_ref(), &folder, place);
             let segment = segment.map_err(|error| failed("read", error))?;
+            for (key, until) in segment.reached()? {
+                segment::note(&mut reached, key, until);
+            }
             closed.push((segment.number, segment.bytes));
         }
         // Segments that hold nothing were begun in vain, and are no one's predecessor.
@@ -140,6 +151,7 @@ impl Wal {
             damaged: BTreeSet::new(),
             previous,
             next,
+            reached,
         })
     }
 
@@ -155,12 +167,39 @@ impl Wal {
         closed + self.open.as_ref().map_or(0, Writer::bytes)
     }
 
+    /// Bytes of segments that still have room.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        self.settings.bytes_max.saturating_sub(self.bytes())
+    }
+
+    /// Limits.
+    pub(crate) fn settings(&self) -> WalSettings {
+        self.settings
+    }
+
     /// Keeps rows: all of them when it returns, all or none when it does not.
     ///
     /// # Errors
     /// [`IngestError::Wal`] when the disk fails or the log is full; the log can be used on.
     pub fn append(&mut self, rows: &[(Table, RecordBatch)]) -> Result<(), IngestError> {
-        let record = record::encode(rows)?;
+        self.write(rows, Reached::new())
+    }
+
+    /// Keeps those rows that are not known yet from the log that they come from, as
+    /// [`Wal::append`] does. How many were known.
+    ///
+    /// # Errors
+    /// As [`Wal::append`].
+    pub fn append_pieces(&mut self, pieces: &[Piece]) -> Result<u64, IngestError> {
+        let (rows, news, known) = origin::unknown(pieces, &self.reached);
+        if !rows.is_empty() {
+            self.write(&rows, news)?;
+        }
+        Ok(known)
+    }
+
+    fn write(&mut self, rows: &[(Table, RecordBatch)], news: Reached) -> Result<(), IngestError> {
+        let record = record::encode(rows, &news)?;
         let limit = self.settings.bytes_max;
         if self.bytes() + record.len() as u64 > limit {
             let waits = self.bytes();
@@ -174,10 +213,15 @@ impl Wal {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
+                // The segments before it may go: it tells all that they told of other logs.
+                let first = match self.reached.is_empty() {
+                    true => Vec::new(),
+                    false => record::encode(&[], &self.reached)?,
+                };
                 let number = self.next;
                 self.next += 1;
                 let (disk, folder) = (self.disk.as_ref(), &self.folder);
-                match Writer::create(disk, folder, self.id, number, self.previous) {
+                match Writer::create(disk, folder, self.id, number, self.previous, &first) {
                     Ok(new) => self.open.insert(new),
                     Err(error) => {
                         // A full disk must not fill with segments that were begun in vain.
@@ -189,8 +233,9 @@ impl Wal {
         };
         let written = open.append(&record);
         // What a failed call left behind is cut off by the head of the next segment.
-        if written.is_err() {
-            self.close();
+        match written {
+            Ok(()) => self.reached.extend(news),
+            Err(_) => drop(self.close()),
         }
         written.map_err(|error| wal_error("append to", &self.folder, error))
     }
@@ -205,7 +250,7 @@ impl Wal {
     }
 
     /// Takes note that the rows of the segments up to `last` are in the tables, and deletes these,
-    /// except the newest of all: it tells how the next one is numbered. One in `damaged`, of which
+    /// except the newest that there is: it tells how the next one is numbered. One in `damaged`, of which
     /// some rows could not be read, is set aside as `<number>.wal.damaged`.
     ///
     /// # Errors
@@ -213,7 +258,8 @@ impl Wal {
     pub(crate) fn forget(&mut self, last: u64, damaged: &[u64]) -> Result<(), IngestError> {
         self.moved = self.moved.max(last);
         self.damaged.extend(damaged);
-        let newest = self.next - 1;
+        let open = self.open.as_ref().map(Writer::number);
+        let newest = open.or_else(|| Some(self.closed.last()?.0)).unwrap_or(0);
         while let Some((number, _)) = self.closed.first().copied()
             && number <= self.moved
             && number < newest

@@ -12,10 +12,13 @@ use crate::elapsed;
     loadline collect                                     # GPUs of this node, every 30 s\n  \
     loadline collect --scrape gpu-017:9400 --scrape gpu-018:9400 --interval 15s\n  \
     loadline collect --slurm --watch /var/spool/jobs --listen 127.0.0.1:9464\n  \
-    loadline collect --for 1m                            # and stop, for a trial\n\n\
+    loadline collect --for 1m                            # and stop, for a trial\n  \
+    loadline collect --to grpc+tls://store.example.org:7047 --token-file /etc/loadline/token\n\n\
     What is set under [collect] in loadline.toml holds too. Rows can be asked at once; they wait in\n\
     a write-ahead log beside the tables and are moved into them every few minutes. Ctrl-C ends it in\n\
-    good order, and nothing that was kept is lost where it ends in another way.")]
+    good order, and nothing that was kept is lost where it ends in another way.\n\n\
+    With --to, rows go to a `loadline serve` instead, and wait on disk here while that is away: in\n\
+    loadline-spool/, at most `wal_bytes_max` bytes. When that is full the oldest go, which is told.")]
 pub struct CollectArgs {
     /// Read the GPUs of this node through the driver; done where nothing else is asked for.
     #[arg(long)]
@@ -44,6 +47,18 @@ pub struct CollectArgs {
     /// Cluster in every row that names none.
     #[arg(long)]
     pub cluster: Option<String>,
+    /// Send rows to a `loadline serve`: grpc://HOST:PORT or grpc+tls://HOST:PORT.
+    #[arg(long, value_name = "URL")]
+    pub to: Option<String>,
+    /// File with the token of that server.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Certificates, in PEM, by which that server is known; those of the system by default.
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Folder in which rows wait for that server.
+    #[arg(long, value_name = "DIR")]
+    pub spool: Option<PathBuf>,
     /// Stop after this time.
     #[arg(long = "for", value_name = "TIME", value_parser = elapsed::parse)]
     pub lasting: Option<i64>,

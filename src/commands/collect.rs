@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_ingest::Store;
-use loadline_ingest::collect::{Collector, Health, Stop, inbox, run_with};
+use loadline_ingest::collect::{Collector, Health, Stop, inbox, run_shipping, run_with};
+use loadline_ingest::ship::Shipper;
 use loadline_ingest::source::folder::{FolderCollector, FolderSettings};
 use loadline_ingest::source::node::{NodeCollector, NodeSettings};
 use loadline_ingest::source::nvml::{NvmlCollector, NvmlSettings};
@@ -13,7 +14,7 @@ use loadline_ingest::source::remote_write::RemoteWrite;
 use loadline_ingest::source::sacct::SacctOptions;
 use loadline_ingest::source::scrape::ScrapeCollector;
 use loadline_ingest::source::slurm::SlurmCollector;
-use loadline_ingest::wal::{WAL_FOLDER, Wal, WalSettings};
+use loadline_ingest::wal::{WAL_FOLDER, Wal};
 
 use super::{Context, print};
 use crate::cli::CollectArgs;
@@ -27,18 +28,26 @@ const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
 pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Failure> {
     let (store, config) = (context.store()?, context.config()?);
-    let asked = asked(&config.collect, args);
+    let asked = asked(&config.collect, args)?;
     let node = asked.name.clone().unwrap_or_else(host);
+    let shipper = asked.ship.as_ref();
+    let shipper = shipper.map(|ship| Shipper::new(ship, &node, asked.cluster.as_deref()));
+    let shipper = shipper.transpose()?;
     let collectors = collectors(&config, &asked, &node)?;
-    let folder = wal_folder(&store);
-    let limits = WalSettings { bytes_max: asked.wal_bytes_max, ..WalSettings::default() };
-    let wal = Wal::open(&folder, &node, limits)?;
+    let folder = asked.ship.as_ref().map_or_else(|| wal_folder(&store), |ship| ship.spool.clone());
+    let wal = Wal::open(&folder, &node, asked.wal_settings())?;
     let health = Arc::new(Health::new(Box::new(print::aside)));
     let stop = Stop::default();
     let (sender, work) = inbox();
     let door = asked.door.as_ref().map(Door::open).transpose()?;
     for collector in &collectors {
         print::aside(&format!("{} every {:?}", collector.name(), collector.interval()));
+    }
+    if let Some(ship) = &asked.ship {
+        print::aside(&format!("sending to {}", ship.to));
+        if ship.in_the_open() {
+            print::aside("rows and token are not encrypted: give `grpc+tls://HOST:PORT`");
+        }
     }
     let desk = match (&asked.door, &door) {
         (Some(settings), Some(door)) => {
@@ -60,25 +69,43 @@ pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Fai
                     let stop = &stop;
                     scope.spawn(move || door.serve(&|request| desk.answer(request), stop));
                 }
-                let done = run_with(collectors, work, wal, &store, &settings, &health, &stop);
+                let done = match shipper {
+                    Some(shipper) => {
+                        run_shipping(collectors, work, wal, shipper, &settings, &health, &stop)
+                    }
+                    None => run_with(collectors, work, wal, &store, &settings, &health, &stop),
+                };
                 stop.set();
                 done
             })
         })
     };
     let done = work.await.map_err(|error| Failure::from_error(&error))?;
-    let writer = health.writer();
-    print::aside(&format!(
-        "{} kept, {} dropped, {} into the tables",
-        plural(writer.rows_appended_total, "row"),
-        writer.rows_dropped_total,
-        plural(writer.flushes_total, "move")
-    ));
+    print::aside(&told(&health));
     Ok(done?)
 }
 
+/// What became of the rows.
+fn told(health: &Health) -> String {
+    let writer = health.writer();
+    let kept = plural(writer.rows_appended_total, "row");
+    let dropped = writer.rows_dropped_total;
+    match health.ship() {
+        Some(ship) => format!(
+            "{kept} kept, {dropped} dropped, {} sent, {} lost, {} in the spool",
+            ship.rows_shipped_total,
+            ship.rows_lost_total,
+            plural(ship.spool_bytes, "byte")
+        ),
+        None => {
+            let moves = plural(writer.flushes_total, "move");
+            format!("{kept} kept, {dropped} dropped, {moves} into the tables")
+        }
+    }
+}
+
 /// The configuration with what the command line says.
-fn asked(config: &CollectConfig, args: &CollectArgs) -> CollectConfig {
+fn asked(config: &CollectConfig, args: &CollectArgs) -> Result<CollectConfig, Failure> {
     let mut asked = config.clone();
     let interval_s = args.interval.map(|seconds| seconds as f64);
     asked.interval_s = interval_s.unwrap_or(asked.interval_s);
@@ -107,13 +134,28 @@ fn asked(config: &CollectConfig, args: &CollectArgs) -> CollectConfig {
         asked.door.get_or_insert_default().listen.clone_from(listen);
         asked.remote_write.get_or_insert_default();
     }
+    if let Some(to) = &args.to {
+        asked.ship.get_or_insert_default().to.clone_from(to);
+    }
+    match &mut asked.ship {
+        Some(ship) => {
+            ship.token_file = args.token_file.clone().or(ship.token_file.take());
+            ship.ca_file = args.ca_file.clone().or(ship.ca_file.take());
+            ship.spool = args.spool.clone().unwrap_or(std::mem::take(&mut ship.spool));
+        }
+        None if args.token_file.is_some() || args.ca_file.is_some() || args.spool.is_some() => {
+            return Err(Failure::usage("--token-file, --ca-file and --spool are for a server")
+                .hint("name it with --to, or with `ship` under [collect]"));
+        }
+        None => {}
+    }
     let other = asked.node
         || asked.scrape.is_some()
         || asked.slurm.is_some()
         || !asked.folder.is_empty()
         || asked.remote_write.is_some();
     asked.nvml = Some(args.nvml || asked.nvml.unwrap_or(!other));
-    asked
+    Ok(asked)
 }
 
 fn collectors(
@@ -156,7 +198,7 @@ fn collectors(
 }
 
 /// Sets `stop` when the program is told to end, or after `lasting` seconds.
-fn stop_on_signal(stop: &Stop, lasting: Option<i64>) -> Result<(), Failure> {
+pub(super) fn stop_on_signal(stop: &Stop, lasting: Option<i64>) -> Result<(), Failure> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let stop = stop.clone();
     let lasting = lasting.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
@@ -179,7 +221,7 @@ fn stop_on_signal(stop: &Stop, lasting: Option<i64>) -> Result<(), Failure> {
 
 /// Where the write-ahead logs of a store are: beside its tables, or, of an object store, in a
 /// folder here that bears its name, so that rows never get into another.
-fn wal_folder(store: &Store) -> PathBuf {
+pub(super) fn wal_folder(store: &Store) -> PathBuf {
     match store.folder() {
         Some(folder) => folder.join(WAL_FOLDER),
         None => {

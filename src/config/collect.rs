@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use loadline_ingest::collect::CollectSettings;
+use loadline_ingest::ship::ShipSettings;
 use loadline_ingest::source::folder::FolderSettings;
 use loadline_ingest::source::remote_write::RemoteWriteSettings;
 use loadline_ingest::source::scrape::ScrapeSettings;
 use loadline_ingest::source::slurm::SlurmSettings;
+use loadline_ingest::wal::WalSettings;
 use serde::Deserialize;
 
 use crate::serve::DoorSettings;
@@ -41,6 +43,8 @@ pub struct CollectConfig {
     pub door: Option<DoorSettings>,
     /// Takes what a Prometheus sends to the door.
     pub remote_write: Option<RemoteWriteSettings>,
+    /// Sends rows to a `loadline serve` instead of keeping them in a store here.
+    pub ship: Option<ShipSettings>,
 }
 
 impl Default for CollectConfig {
@@ -59,6 +63,7 @@ impl Default for CollectConfig {
             folder: Vec::new(),
             door: None,
             remote_write: None,
+            ship: None,
         }
     }
 }
@@ -79,7 +84,20 @@ impl CollectConfig {
             let bytes = self.wal_bytes_max;
             return Err(format!("`collect.wal_bytes_max` is {bytes}; it must be at least 1048576"));
         }
-        Ok(())
+        match &self.ship {
+            Some(ship) => ship.check().map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// Limits of the write-ahead log.
+    #[must_use]
+    pub fn wal_settings(&self) -> WalSettings {
+        let usual = WalSettings::default();
+        WalSettings {
+            segment_bytes: usual.segment_bytes.min(self.wal_bytes_max / 8),
+            bytes_max: self.wal_bytes_max,
+        }
     }
 
     /// Time between two readings.

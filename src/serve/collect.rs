@@ -9,6 +9,7 @@ use loadline_ingest::source::remote_write::{RemoteWrite, RemoteWriteError};
 
 use super::metrics::page;
 use super::request::{Request, Response};
+use super::token::{Token, TurnedAway};
 
 /// Name of the receiver in the health page.
 const NAME: &str = "remote-write";
@@ -78,28 +79,17 @@ impl CollectDesk {
 
     /// The answer to one who lacks the token, where there is one.
     fn stranger(&self, request: &Request) -> Option<Response> {
-        let path = self.bearer_token_file.as_ref()?;
-        let token = match std::fs::read_to_string(path) {
-            Ok(token) => token,
-            Err(error) => {
-                let why = format!("could not read `{}`: {error}", path.display());
+        let token = Token::in_file(self.bearer_token_file.as_ref()?);
+        match token.check(request.authorization.as_deref()) {
+            Ok(()) => return None,
+            Err(TurnedAway::NoToken(why)) => {
                 self.health.round(NAME, &Gathered::default(), Some(why), Duration::ZERO);
                 return Some(Response::text("503 Service Unavailable", "the token cannot be read"));
             }
-        };
-        let given = request.authorization.as_deref().and_then(|text| text.strip_prefix("Bearer "));
-        let known = !token.trim().is_empty()
-            && given.is_some_and(|given| same(given.trim().as_bytes(), token.trim().as_bytes()));
-        if known {
-            return None;
+            Err(TurnedAway::Stranger) => {}
         }
         let mut response = Response::text("401 Unauthorized", "give the token of this door");
         response.headers.push(("WWW-Authenticate", "Bearer".into()));
         Some(response)
     }
-}
-
-/// Whether two texts are the same, in a time that does not tell where they differ.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }

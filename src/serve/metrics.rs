@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
-use loadline_ingest::collect::{CollectorHealth, Health, WriterHealth};
+use loadline_ingest::collect::{CollectorHealth, Health, ShipHealth, WriterHealth};
 
 use super::request::Response;
 
@@ -36,9 +36,12 @@ const OF_COLLECTOR: [OfCollector; 9] = [
 /// A figure of the writer.
 type OfWriter = (&'static str, &'static str, &'static str, fn(&WriterHealth) -> Option<f64>);
 
-const OF_WRITER: [OfWriter; 10] = [
+const OF_WRITER: [OfWriter; 11] = [
     ("writer_rows_appended_total", "counter", "Rows in the log for good.", |w| {
         Some(w.rows_appended_total as f64)
+    }),
+    ("writer_rows_repeated_total", "counter", "Rows that a sender repeated.", |w| {
+        Some(w.rows_repeated_total as f64)
     }),
     (
         "writer_rows_dropped_total",
@@ -66,6 +69,34 @@ const OF_WRITER: [OfWriter; 10] = [
     ("days_compacted_total", "counter", "Days compacted.", |w| Some(w.days_compacted_total as f64)),
 ];
 
+/// A figure of sending to a server.
+type OfShip = (&'static str, &'static str, &'static str, fn(&ShipHealth) -> Option<f64>);
+
+const OF_SHIP: [OfShip; 7] = [
+    ("ship_up", "gauge", "Whether the server took what was last sent.", |s| {
+        Some(if s.last_failure.is_none() { 1.0 } else { 0.0 })
+    }),
+    ("ship_rows_total", "counter", "Rows that the server has.", |s| {
+        Some(s.rows_shipped_total as f64)
+    }),
+    ("ship_failures_total", "counter", "Calls of the server that failed.", |s| {
+        Some(s.failures_total as f64)
+    }),
+    ("ship_rows_lost_total", "counter", "Rows that the full spool lost.", |s| {
+        Some(s.rows_lost_total as f64)
+    }),
+    ("ship_spool_bytes", "gauge", "Bytes that wait in the spool.", |s| Some(s.spool_bytes as f64)),
+    (
+        "ship_segments_damaged_total",
+        "counter",
+        "Segments of the spool that could not be read whole.",
+        |s| Some(s.segments_damaged_total as f64),
+    ),
+    ("ship_last_success_timestamp_seconds", "gauge", "When the server last took rows.", |s| {
+        s.last_success_at.map(seconds)
+    }),
+];
+
 /// The page.
 #[must_use]
 pub fn page(health: &Health) -> Response {
@@ -87,6 +118,13 @@ pub fn page(health: &Health) -> Response {
     let writer = health.writer();
     for (name, kind, words, figure) in OF_WRITER {
         if let Some(value) = figure(&writer) {
+            family(&mut text, name, kind, words);
+            let _ = writeln!(text, "loadline_{name} {value}");
+        }
+    }
+    let ship = health.ship();
+    for (name, kind, words, figure) in OF_SHIP {
+        if let Some(value) = ship.as_ref().and_then(figure) {
             family(&mut text, name, kind, words);
             let _ = writeln!(text, "loadline_{name} {value}");
         }

@@ -1,6 +1,8 @@
 //! The door of `loadline collect` as senders and scrapers meet it.
 
+mod flight;
 mod prometheus;
+mod ship;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -12,5 +12,6 @@ mod ledgers;
 mod object_stores;
 mod refusals;
 mod reports;
+mod ships;
 mod strays;
 mod times;

@@ -5,12 +5,15 @@ use arrow::array::RecordBatch;
 use crate::batch::{Notice, Output, Reject};
 use crate::error::IngestError;
 use crate::schema::Table;
+use crate::wal::{Origin, Piece};
 
 /// Rows and words of one round.
 #[derive(Debug, Clone, Default)]
 pub struct Gathered {
     /// Rows by table, in the order of their arrival.
     pub rows: Vec<(Table, RecordBatch)>,
+    /// Where rows come from that another log holds: one for each of `rows`, or none at all.
+    pub origins: Vec<Origin>,
     /// Events worth telling.
     pub notices: Vec<Notice>,
     /// Lines that were kept aside.
@@ -23,6 +26,15 @@ impl Gathered {
     /// Bytes that the rows take.
     pub(super) fn bytes(&self) -> usize {
         self.rows.iter().map(|(_, rows)| rows.get_array_memory_size()).sum()
+    }
+
+    /// The rows, and where they come from.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        (0..).zip(&self.rows).map(|(place, (table, rows)): (usize, _)| Piece {
+            table: *table,
+            rows: rows.clone(),
+            origin: self.origins.get(place).cloned(),
+        })
     }
 
     /// Number of rows.

@@ -19,6 +19,7 @@ pub struct Health {
 struct State {
     collectors: BTreeMap<String, CollectorHealth>,
     writer: WriterHealth,
+    ship: Option<ShipHealth>,
 }
 
 /// How one source goes.
@@ -49,6 +50,8 @@ pub struct CollectorHealth {
 pub struct WriterHealth {
     /// Rows in the log for good.
     pub rows_appended_total: u64,
+    /// Rows that a sender repeated, and that were in the log before.
+    pub rows_repeated_total: u64,
     /// Rows dropped because neither the log nor memory had room.
     pub rows_dropped_total: u64,
     /// Appends that failed and were tried again.
@@ -67,6 +70,25 @@ pub struct WriterHealth {
     pub last_flush_at: Option<DateTime<Utc>>,
     /// Days compacted.
     pub days_compacted_total: u64,
+}
+
+/// How sending to a server goes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ShipHealth {
+    /// Rows that the server has.
+    pub rows_shipped_total: u64,
+    /// Calls that failed; what they held is sent again.
+    pub failures_total: u64,
+    /// Rows that were lost because the server was away for longer than the spool has room.
+    pub rows_lost_total: u64,
+    /// Segments of the spool of which some rows could not be read.
+    pub segments_damaged_total: u64,
+    /// Bytes that wait in the spool.
+    pub spool_bytes: u64,
+    /// When the server last took rows.
+    pub last_success_at: Option<DateTime<Utc>>,
+    /// Why the last call failed, if it did.
+    pub last_failure: Option<String>,
 }
 
 impl std::fmt::Debug for Health {
@@ -92,6 +114,12 @@ impl Health {
     #[must_use]
     pub fn writer(&self) -> WriterHealth {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).writer.clone()
+    }
+
+    /// How sending to a server goes, where rows are sent to one.
+    #[must_use]
+    pub fn ship(&self) -> Option<ShipHealth> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).ship.clone()
     }
 
     /// Counts a round of the source `name` that took `took`, and tells when it begins to fail or
@@ -132,7 +160,12 @@ impl Health {
         note(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner).writer);
     }
 
-    pub(super) fn tell(&self, text: &str) {
+    pub(crate) fn note_ship(&self, note: impl FnOnce(&mut ShipHealth)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        note(state.ship.get_or_insert_default());
+    }
+
+    pub(crate) fn tell(&self, text: &str) {
         (self.tell)(text);
     }
 }

@@ -124,18 +124,19 @@ fn gather(receive: &Receiver<Work>, waiting: &mut Waiting, mut until: Instant) -
 }
 
 fn append(waiting: &mut Waiting, wal: &Mutex<Wal>, health: &Health) -> Result<(), IngestError> {
-    let rows: Vec<_> = waiting.all().flat_map(|gathered| gathered.rows.iter().cloned()).collect();
-    if rows.is_empty() {
+    let pieces: Vec<_> = waiting.all().flat_map(Gathered::pieces).collect();
+    if pieces.is_empty() {
         return Ok(());
     }
     let mut wal = wal.lock().unwrap_or_else(PoisonError::into_inner);
-    wal.append(&rows)?;
+    let repeated = wal.append_pieces(&pieces)?;
     let bytes = wal.bytes();
     drop(wal);
     let appended: u64 = waiting.all().map(Gathered::row_count).sum();
     (waiting.rounds, waiting.bytes) = (VecDeque::new(), 0);
     health.note_writer(|known| {
-        known.rows_appended_total += appended;
+        known.rows_appended_total += appended - repeated;
+        known.rows_repeated_total += repeated;
         known.wal_bytes = bytes;
     });
     Ok(())

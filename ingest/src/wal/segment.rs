@@ -10,8 +10,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
 
 use super::disk::{Disk, LogFile};
+use super::origin::{Position, Reached, Source};
 use super::record;
 use crate::error::IngestError;
 use crate::schema::Table;
@@ -48,19 +50,20 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Begins a segment. When it fails, the number is spent.
+    /// Begins a segment with a record, which may be empty. When it fails, the number is spent.
     pub(super) fn create(
         disk: &dyn Disk,
         folder: &Path,
         id: LogId,
         number: u64,
         previous: Option<Previous>,
+        first: &[u8],
     ) -> io::Result<Self> {
         let mut file = disk.create(&path(folder, number))?;
-        file.append(&head(id, number, previous))?;
+        file.append(&[&head(id, number, previous), first].concat())?;
         file.sync()?;
         disk.sync_folder(folder)?;
-        Ok(Self { file, number, bytes: HEAD_BYTES as u64 })
+        Ok(Self { file, number, bytes: (HEAD_BYTES + first.len()) as u64 })
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -215,6 +218,32 @@ impl Segment {
         }
         Ok(rows)
     }
+
+    /// The same, each record by itself, with the byte at which it begins. A record that another
+    /// version wrote and this one does not know is an error of its own.
+    pub(crate) fn records(
+        &self,
+    ) -> impl Iterator<Item = (u64, Result<Vec<(Table, RecordBatch)>, ArrowError>)> + '_ {
+        let records = self.records.iter();
+        records.map(|at| (at.start as u64, record::decode(&self.content[at.clone()])))
+    }
+
+    /// How far other logs are known with it.
+    pub(super) fn reached(&self) -> Result<Reached, IngestError> {
+        let mut reached = Reached::new();
+        for record in &self.records {
+            for (key, until) in record::reached(&self.content[record.clone()])? {
+                note(&mut reached, key, until);
+            }
+        }
+        Ok(reached)
+    }
+}
+
+/// Takes note of a place, where it is further than the one that is known.
+pub(super) fn note(reached: &mut Reached, key: Source, until: Position) {
+    let known = reached.entry(key).or_default();
+    *known = until.max(*known);
 }
 
 /// Bytes from a damaged record to a whole one after it.

@@ -12,6 +12,7 @@ use super::segment::{Places, Segment};
 use super::*;
 
 mod moves;
+mod repeats;
 
 const LOGS: &str = "/store/_wal";
 
@@ -160,6 +161,16 @@ fn rows_that_could_never_be_moved_are_refused() {
     let error = wal.append(&[(Table::Jobs, reading("n1", 0, 1.0))]).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert!(cause.contains("`jobs` has no column `sampled_at`"), "{cause}");
+    let beyond = wal.append(&[(Table::Samples, reading("n1", 1 << 50, 1.0))]).unwrap_err();
+    let cause = std::error::Error::source(&beyond).unwrap().to_string();
+    assert!(cause.contains("years 1 to 9999 are taken"), "{cause}");
+    // So many rows of nothing that no memory holds them, once each has its columns.
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(1 << 50));
+    let schema = Arc::new(arrow::datatypes::Schema::empty());
+    let nothing = RecordBatch::try_new_with_options(schema, vec![], &options).unwrap();
+    let error = wal.append(&[(Table::Jobs, nothing)]).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("rows of `jobs` without columns"), "{cause}");
     assert_eq!(wal.bytes(), 0);
 }
 
