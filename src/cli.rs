@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 mod ask;
 mod collect;
+mod install;
 mod keep;
 mod outlook;
 mod serve;
@@ -15,6 +16,7 @@ pub use ask::{
     BaselineArgs, ExportArgs, ExportFormat, HealthArgs, OutputFormat, QueryArgs, SqlArgs, TableArgs,
 };
 pub use collect::CollectArgs;
+pub use install::{CollectTask, InstallArgs};
 pub use keep::{CompactArgs, DoctorArgs};
 pub use outlook::{ForecastArgs, PlanArgs, ReportArgs, ScaleArgs, SplitBy};
 pub use serve::ServeArgs;

@@ -22,6 +22,24 @@ pub fn parse(text: &str) -> Result<i64, String> {
     }
 }
 
+/// Seconds between two readings: as [`parse`], or `100ms`, from 0.1 s to an hour.
+///
+/// # Errors
+/// A text that [`parse`] refuses, or another length.
+pub fn parse_interval(text: &str) -> Result<f64, String> {
+    let seconds = match text.strip_suffix("ms") {
+        Some(millis) => millis
+            .parse::<u32>()
+            .map(|millis| f64::from(millis) / 1e3)
+            .map_err(|_| format!("`{millis}` is not a whole number above 0"))?,
+        None => parse(text)? as f64,
+    };
+    match (0.1..=3_600.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err(format!("`{text}` is no interval: must be from 100ms to 1h")),
+    }
+}
+
 /// Seconds of a step of a forecast: whole hours that divide a day.
 ///
 /// # Errors
@@ -36,7 +54,7 @@ pub fn parse_step(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, parse_step};
+    use super::{parse, parse_interval, parse_step};
 
     #[test]
     fn reads_what_people_type_and_refuses_the_rest() {
@@ -44,6 +62,8 @@ mod tests {
         assert_eq!(parse("90m"), Ok(5_400));
         assert!(parse("7").is_err() && parse("0h").is_err() && parse("-1h").is_err());
         assert!(parse("9223372036854775807w").is_err());
+        assert_eq!((parse_interval("100ms"), parse_interval("1m")), (Ok(0.1), Ok(60.0)));
+        assert!(parse_interval("99ms").is_err() && parse_interval("2h").is_err());
         assert_eq!(parse_step("6h"), Ok(21_600));
         assert!(parse_step("5h").is_err() && parse_step("90m").is_err());
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::CollectTask;
 use crate::elapsed;
 
 /// Options of `collect`.
@@ -13,7 +14,8 @@ use crate::elapsed;
     loadline collect --scrape gpu-017:9400 --scrape gpu-018:9400 --interval 15s\n  \
     loadline collect --slurm --watch /var/spool/jobs --listen 127.0.0.1:9464\n  \
     loadline collect --for 1m                            # and stop, for a trial\n  \
-    loadline collect --to grpc+tls://store.example.org:7047 --token-file /etc/loadline/token\n\n\
+    loadline collect --to grpc+tls://store.example.org:7047 --token-file /etc/loadline/token\n  \
+    loadline collect --slurm install                     # as a systemd unit: shows it\n\n\
     What is set under [collect] in loadline.toml holds too. Rows can be asked at once; they wait in\n\
     a write-ahead log beside the tables and are moved into them every few minutes. Ctrl-C ends it in\n\
     good order, and nothing that was kept is lost where it ends in another way.\n\n\
@@ -39,8 +41,8 @@ pub struct CollectArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: Option<String>,
     /// Time between two readings of GPUs, of the node and of pages.
-    #[arg(long, value_name = "TIME", value_parser = elapsed::parse)]
-    pub interval: Option<i64>,
+    #[arg(long, value_name = "TIME", value_parser = elapsed::parse_interval)]
+    pub interval: Option<f64>,
     /// Name of this node in every row; the host's by default.
     #[arg(long)]
     pub name: Option<String>,
@@ -62,4 +64,7 @@ pub struct CollectArgs {
     /// Stop after this time.
     #[arg(long = "for", value_name = "TIME", value_parser = elapsed::parse)]
     pub lasting: Option<i64>,
+    /// What to do instead.
+    #[command(subcommand)]
+    pub task: Option<CollectTask>,
 }

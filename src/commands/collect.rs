@@ -1,5 +1,7 @@
 //! `loadline collect`: sources from the configuration and the command line, read until it is stopped.
 
+mod install;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +19,7 @@ use loadline_ingest::source::slurm::SlurmCollector;
 use loadline_ingest::wal::{WAL_FOLDER, Wal};
 
 use super::{Context, print};
-use crate::cli::CollectArgs;
+use crate::cli::{CollectArgs, CollectTask};
 use crate::config::{CollectConfig, Config};
 use crate::failure::Failure;
 use crate::report::plural;
@@ -27,6 +29,9 @@ use crate::serve::{CollectDesk, Door};
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
 pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Failure> {
+    if let Some(CollectTask::Install(task)) = &args.task {
+        return install::run(context, args, task);
+    }
     let (store, config) = (context.store()?, context.config()?);
     let asked = asked(&config.collect, args)?;
     let node = asked.name.clone().unwrap_or_else(host);
@@ -107,8 +112,7 @@ fn told(health: &Health) -> String {
 /// The configuration with what the command line says.
 fn asked(config: &CollectConfig, args: &CollectArgs) -> Result<CollectConfig, Failure> {
     let mut asked = config.clone();
-    let interval_s = args.interval.map(|seconds| seconds as f64);
-    asked.interval_s = interval_s.unwrap_or(asked.interval_s);
+    asked.interval_s = args.interval.unwrap_or(asked.interval_s);
     asked.name = args.name.clone().or(asked.name);
     asked.cluster = args.cluster.clone().or(asked.cluster);
     asked.node |= args.node_samples;
@@ -116,7 +120,7 @@ fn asked(config: &CollectConfig, args: &CollectArgs) -> Result<CollectConfig, Fa
         let pages = asked.scrape.get_or_insert_default();
         pages.targets.extend(args.scrape.iter().cloned());
     }
-    if let (Some(pages), Some(interval_s)) = (&mut asked.scrape, interval_s) {
+    if let (Some(pages), Some(interval_s)) = (&mut asked.scrape, args.interval) {
         pages.interval_s = interval_s;
     }
     if args.slurm {

@@ -75,3 +75,33 @@ fn the_daemon_set_asks_for_nothing_that_collect_does_not_know() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run_in(folder.path(), &words("collect --no-such --help"), "").code != Some(0));
 }
+
+#[test]
+fn a_unit_is_shown_and_written_only_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("loadline.toml"), "[collect]\nflush_s = 60\n").unwrap();
+    let asked = "collect --slurm --interval 100ms --watch jobs --to grpc://store:7047";
+    let shown = run_in(folder, &words(&format!("{asked} install --unit-dir .")), "");
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    let place = folder.canonicalize().unwrap();
+    let place = place.display();
+    let command = shown.stdout.lines().find(|line| line.starts_with("ExecStart=")).unwrap();
+    let wanted = format!(
+        "ExecStart={} --config {place}/loadline.toml collect --slurm --watch {place}/jobs \
+         --interval 100ms --to grpc://store:7047",
+        env!("CARGO_BIN_EXE_loadline")
+    );
+    assert_eq!(command, wanted);
+    assert!(!folder.join("loadline-collect.service").exists());
+
+    let written = run_in(folder, &words(&format!("{asked} install --unit-dir . --write")), "");
+    assert_eq!(written.code, Some(0), "{}", written.stderr);
+    assert!(written.stdout.contains("systemctl enable --now loadline-collect.service"));
+    let unit = std::fs::read_to_string(folder.join("loadline-collect.service")).unwrap();
+    assert_eq!(unit, shown.stdout);
+    let other = run_in(folder, &words("collect install --unit-dir . --write"), "");
+    assert_eq!(other.code, Some(1), "{}", other.stdout);
+    assert!(other.stderr.contains("--force"), "{}", other.stderr);
+    assert_eq!(std::fs::read_to_string(folder.join("loadline-collect.service")).unwrap(), unit);
+}
