@@ -5,12 +5,12 @@
 --             jobs_waiting int64, queue_time_s_p50 float64 [s], queue_time_s_p90 float64 [s],
 --             queue_time_s_max float64 [s], jobs_ended int64, jobs_failed int64,
 --             jobs_cancelled int64, failed_ratio float64 [0-1]
--- one row per day ($step: hour, day, week, month, or all for the asked time) and fleet, pool, team,
--- user or workload with a job attempt submitted in [$from, $until) that asks for a GPU; ordered by
--- day, then name. Each attempt counts on the day of its submission. Queue time is start minus submission of those that started; jobs_waiting are
--- those that still waited at the store's latest instant. failed_ratio is failed / ended with a
--- known outcome, NULL where none is known; a job that ran out of time or memory failed, a
--- cancelled or preempted one did not.
+-- one row per day ($step: hour, day, week, month, or all for the asked time) and fleet, pool,
+-- team, user or workload with a job attempt submitted in [$from, $until) that asks for a GPU;
+-- ordered by day, then name. Each attempt counts on the day of its submission. Queue time is start
+-- minus submission of those that started; jobs_waiting are those that still waited at the latest
+-- instant of the store. failed_ratio is failed / ended with a known outcome, NULL where none is
+-- known; a job that ran out of time or memory failed, a cancelled or preempted one did not.
 WITH asked AS (
     SELECT CASE WHEN $step = 'all' THEN $from
             ELSE local_bin(CASE WHEN $step = 'all' THEN 'day' ELSE $step END, j.submitted_at)

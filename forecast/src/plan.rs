@@ -150,6 +150,8 @@ pub struct Plan {
     pub trend_gpus_per_week: f64,
     /// What the weeks ahead rest on.
     pub ground: Ground,
+    /// What-if: growth was assumed, which is ground enough for the weeks ahead.
+    pub growth_assumed: bool,
     /// The last [`PLAN_WEEKS_MIN`] weeks were all at or above capacity.
     pub full_for_weeks: bool,
     /// GPUs that the reclaimed idle hours give back at once.
@@ -237,6 +239,7 @@ pub fn plan(
         order_late: order_by_ms.is_some_and(|at| at < end_ms),
         trend_gpus_per_week: trend.gpus_per_week(),
         ground: trend.ground,
+        growth_assumed: settings.growth_ratio_per_year > 0.0,
         full_for_weeks,
         reclaimed_gpus,
         horizon_reason: horizon_reason(settings.horizon_weeks, past.len()),

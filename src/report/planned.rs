@@ -129,11 +129,11 @@ pub fn earliest(
             format!("若趋势持续，最早在 {} 当周达到容量", day(week_ms, zone))
         }
         (Meets::At { week_ms }, false, Language::En) => format!(
-            "from the week of {} on, the highest {share} of weeks are above capacity if the level holds",
+            "from the week of {} on, the highest {share} of weeks are above capacity if nothing else changes",
             day(week_ms, zone)
         ),
         (Meets::At { week_ms }, false, Language::Zh) => {
-            format!("若水平不变，{} 当周起有 {share} 的周高于容量", day(week_ms, zone))
+            format!("若无其他变化，{} 当周起有 {share} 的周高于容量", day(week_ms, zone))
         }
         (Meets::NotWithin { weeks }, _, Language::En) => {
             format!("capacity is not met within {weeks} weeks")

@@ -27,7 +27,7 @@ fn every_question_is_listed_and_answers_without_parameters() {
         }
     }
     let shown = ask(&words("query queue --show")).stdout;
-    assert!(shown.starts_with("-- Queue time") && shown.contains("$per text"), "{shown}");
+    assert!(shown.starts_with("-- Queue time") && shown.contains("$step text"), "{shown}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub enum Advice {
     Fits,
 }
 
-/// What to do: buy where a trend leads to the shortfall, or the load was above capacity for the last
+/// What to do: buy where a trend, or the growth that is assumed, leads to the shortfall, or the load was above capacity for the last
 /// four weeks, and the expansion rule says so too.
 ///
 /// # Example
@@ -59,8 +59,9 @@ pub fn advise(plan: &Plan, rule: Rule) -> Advice {
     if plan.gpus_needed == 0 || matches!(plan.meets, Meets::NotWithin { .. }) {
         return Advice::Fits;
     }
+    let grounded = plan.ground.is_trend() || plan.growth_assumed || plan.full_for_weeks;
     match rule {
-        _ if !plan.ground.is_trend() && !plan.full_for_weeks => Advice::NotYet(Wait::NoTrend),
+        _ if !grounded => Advice::NotYet(Wait::NoTrend),
         Rule::No => Advice::NotYet(Wait::Rule),
         Rule::Unknown => Advice::NotYet(Wait::RuleUnknown),
         Rule::Expand => Advice::Buy,

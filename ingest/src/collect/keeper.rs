@@ -16,6 +16,10 @@ use crate::wal::{Wal, flush};
 /// Time between two looks at how full the log is.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// Threads that read and write files for a move. The store reads its log's files all at once: left to
+/// itself each would get a thread, and each thread keeps memory of its own. Some wait for others.
+const FILE_THREADS: usize = 8;
+
 /// Moves rows at intervals until `done` is set, and then a last time.
 pub(super) fn keep(
     wal: &Mutex<Wal>,
@@ -24,7 +28,12 @@ pub(super) fn keep(
     health: &Health,
     done: &Stop,
 ) -> Result<(), IngestError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // On a runtime of the calling thread alone the store would begin one of its own at each move.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .max_blocking_threads(FILE_THREADS)
+        .build();
     let runtime = runtime.map_err(|source| IngestError::Wal {
         action: "begin to move",
         place: store.url().to_string(),

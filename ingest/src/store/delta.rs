@@ -10,6 +10,7 @@ use deltalake::kernel::{Action, DataType, MapType, PrimitiveType, Remove, Struct
 use deltalake::logstore::LogStoreRef;
 use deltalake::operations::create::CreateBuilder;
 use deltalake::protocol::{DeltaOperation, SaveMode};
+use deltalake::table::config::TableProperty;
 use futures::TryStreamExt;
 
 use super::{Cause, FileEntry, TableSnapshot};
@@ -44,6 +45,10 @@ pub(crate) struct Bounds {
 
 /// Column by which a table is partitioned: the UTC day.
 pub(super) const DATE: &str = "date";
+
+/// Commits between two checkpoints of a table's log. Whoever opens the table reads the last one and
+/// every commit since, all at once: a collector makes a commit every few minutes.
+const CHECKPOINT_EVERY: u32 = 16;
 
 /// The newest version, or `None` where there is no table.
 pub(super) async fn load(log: LogStoreRef) -> Result<Option<DeltaTable>, Cause> {
@@ -125,6 +130,10 @@ pub(super) async fn commit(
         .with_log_store(log)
         .with_table_name(table.name())
         .with_commit_properties(properties)
+        .with_configuration_property(
+            TableProperty::CheckpointInterval,
+            Some(CHECKPOINT_EVERY.to_string()),
+        )
         .with_actions(actions);
     if table.partitioned_by().is_some() {
         columns.push(StructField::nullable(DATE, DataType::Primitive(PrimitiveType::Date)));
