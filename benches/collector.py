@@ -5,7 +5,8 @@
         --driver target/debug/examples/libnvml_stand_in.so --gpus 8 --interval 1 --seconds 120
 
 The driver is the stand-in of the tests, with every field that the tables hold; what it takes is
-part of the figure. Rows asked afterwards must be as many as rounds times GPUs.
+part of the figure. With --ship the rows go to a `loadline serve` on the loopback, as from a node of
+a fleet; without, into tables here. Rows asked afterwards must be as many as rounds times GPUs.
 """
 
 import argparse
@@ -62,6 +63,7 @@ def main():
     parser.add_argument("--interval", type=float, default=1)
     parser.add_argument("--flush", type=float, default=300)
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--ship", action="store_true")
     asked = parser.parse_args()
     program = str(pathlib.Path(asked.loadline).resolve())
     with tempfile.TemporaryDirectory() as folder:
@@ -73,20 +75,28 @@ def main():
         pathlib.Path(folder, "loadline.toml").write_text(
             f'[collect]\nname = "n1"\nnvml = true\nnvml_library = "{driver}"\n'
             f"interval_s = {asked.interval}\nflush_s = {asked.flush}\n")
-        collect = subprocess.Popen([program, "collect"], cwd=folder, stderr=subprocess.PIPE)
+        server, where = None, []
+        if asked.ship:
+            server = subprocess.Popen([program, "serve", "--listen", "127.0.0.1:0"], cwd=folder,
+                                      stderr=subprocess.PIPE, text=True)
+            where = ["--to", server.stderr.readline().split()[-1]]
+        collect = subprocess.Popen([program, "collect", *where], cwd=folder, stderr=subprocess.PIPE)
         time.sleep(5)
         began, (before, _) = time.time(), status(collect.pid)
         time.sleep(asked.seconds)
         lasted, (after, sizes) = time.time() - began, status(collect.pid)
         collect.send_signal(signal.SIGTERM)
         told = collect.communicate()[1].decode().strip().splitlines()[-1]
+        if server:
+            server.send_signal(signal.SIGTERM)
+            server.communicate()
         count = subprocess.run(
             [program, "sql", "-f", "csv", "SELECT count(*), count(DISTINCT sampled_at) FROM samples"],
             cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()[1]
         rows, instants = map(int, count.split(","))
         assert rows == instants * asked.gpus and instants >= lasted / asked.interval, (rows, instants)
-        print(f"{asked.gpus} GPUs every {asked.interval} s for {lasted:.0f} s, moved every "
-              f"{asked.flush} s: {(after - before) / lasted:.3%} of one core, "
+        print(f"{asked.gpus} GPUs every {asked.interval} s for {lasted:.0f} s, "
+              f"{'sent to a server' if server else f'moved every {asked.flush} s'}: {(after - before) / lasted:.3%} of one core, "
               f"{sizes['VmRSS']:.1f} MB resident, {sizes['VmHWM']:.1f} MB at most; {told}")
 
 

@@ -57,7 +57,19 @@ pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Fai
     let desk = match (&asked.door, &door) {
         (Some(settings), Some(door)) => {
             print::aside(&format!("listening on http://{}", door.address()));
-            let receiver = asked.remote_write.as_ref().map(RemoteWrite::new).transpose()?;
+            let guarded = door.address().ip().is_loopback() || settings.bearer_token_file.is_some();
+            if asked.remote_write.is_some() && !guarded {
+                print::aside(
+                    "only the health page is served: beyond this machine rows are taken with a \
+                     token alone; name its file, `door.bearer_token_file` under [collect]",
+                );
+            }
+            let receiver = asked
+                .remote_write
+                .as_ref()
+                .filter(|_| guarded)
+                .map(RemoteWrite::new)
+                .transpose()?;
             let (health, bearer_token_file) =
                 (Arc::clone(&health), settings.bearer_token_file.clone());
             Some(CollectDesk { receiver, sender, health, bearer_token_file })

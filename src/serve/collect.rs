@@ -49,6 +49,12 @@ impl CollectDesk {
             return refused;
         }
         let began = Instant::now();
+        // Read as 1.0 such a message is empty. The sender falls back when it is told.
+        if request.content_type.as_ref().is_some_and(|kind| kind.contains("write.v2")) {
+            let why = "remote-write 2.0 is not known here: send 1.0".to_owned();
+            self.health.round(NAME, &Gathered::default(), Some(why.clone()), began.elapsed());
+            return Response::text("415 Unsupported Media Type", &why);
+        }
         let gathered = match receiver.receive(&request.body) {
             Ok(gathered) => gathered,
             // It would not be understood the next time either: the sender drops it.

@@ -28,6 +28,8 @@ pub struct Request {
     pub path: String,
     /// Value of `Authorization`.
     pub authorization: Option<String>,
+    /// Value of `Content-Type`.
+    pub content_type: Option<String>,
     /// Body.
     pub body: Vec<u8>,
     /// Whether the connection ends after it.
@@ -168,6 +170,7 @@ fn head(
             }
             "expect" => waits = value.eq_ignore_ascii_case("100-continue"),
             "connection" => request.last |= value.eq_ignore_ascii_case("close"),
+            "content-type" => request.content_type = Some(value.to_owned()),
             "authorization" => request.authorization = Some(value.to_owned()),
             _ => {}
         }

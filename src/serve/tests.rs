@@ -124,6 +124,21 @@ fn rows(store: &Store) -> usize {
 }
 
 #[test]
+fn remote_write_of_another_version_is_refused_and_not_taken_for_empty() {
+    // Breaks when a sender of 2.0 hears that its readings are kept, while none is.
+    with_door(WalSettings::default(), None, |address, store, _| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let kind = "Content-Type: application/x-protobuf;proto=io.prometheus.write.v2.Request";
+        let told = ask(&mut stream, &format!("{POST}\r\n{kind}"), &body());
+        assert!(told.starts_with("HTTP/1.1 415 "), "{told}");
+        let kind = "Content-Type: application/x-protobuf;proto=prometheus.WriteRequest";
+        let told = ask(&mut stream, &format!("{POST}\r\n{kind}"), &body());
+        assert!(told.starts_with("HTTP/1.1 204 "), "{told}");
+        assert_eq!(rows(store), 1);
+    });
+}
+
+#[test]
 fn what_is_accepted_is_in_the_log_and_what_is_wrong_is_told() {
     // Breaks when a sender is told 204 before its rows are safe, or repeats what nobody can read.
     with_door(WalSettings::default(), None, |address, store, _| {

@@ -115,3 +115,20 @@ fn a_damaged_file_is_found_set_aside_and_the_rest_can_be_read() {
         run_in(folder.path(), &["sql", "-f", "csv", "SELECT count(*) AS n FROM samples"], "");
     assert_eq!(count.stdout, "n\n1\n");
 }
+
+#[test]
+fn beyond_this_machine_rows_are_taken_with_a_token_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = words("collect --node-samples --interval 1s --for 1s --listen 0.0.0.0:0");
+    let run = run_in(folder.path(), &open, "");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("only the health page is served"), "{}", run.stderr);
+    std::fs::write(folder.path().join("token"), "secret").unwrap();
+    let door = "[collect]\ndoor = { listen = \"0.0.0.0:0\", bearer_token_file = \"token\" }\n\
+        remote_write = {}\n";
+    std::fs::write(folder.path().join("loadline.toml"), door).unwrap();
+    let guarded = run_in(folder.path(), &words("collect --node-samples --for 1s"), "");
+    assert_eq!(guarded.code, Some(0), "{}", guarded.stderr);
+    assert!(!guarded.stderr.contains("only the health page"), "{}", guarded.stderr);
+    assert!(guarded.stderr.contains("listening on "), "{}", guarded.stderr);
+}

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::Gathered;
+use crate::batch::Reject;
 
 /// How collecting goes. What is told here is also told to `tell`, in words.
 pub struct Health {
@@ -37,6 +38,8 @@ pub struct CollectorHealth {
     pub nulled_total: u64,
     /// Lines kept aside.
     pub rejects_total: u64,
+    /// File and reason of the last line that was told as kept aside, without its figures.
+    pub last_reject: Option<String>,
     /// Seconds that the last round took.
     pub last_round_s: f64,
     /// When the last round that did not fail was read.
@@ -125,7 +128,7 @@ impl Health {
     /// Counts a round of the source `name` that took `took`, and tells when it begins to fail or
     /// is well again.
     pub fn round(&self, name: &str, gathered: &Gathered, failure: Option<String>, took: Duration) {
-        let mut news = None;
+        let (mut news, mut kept_aside) = (None, None);
         self.note(name, |known| {
             known.rounds_total += 1;
             known.rows_total += gathered.row_count();
@@ -145,8 +148,11 @@ impl Health {
                 None => known.last_success_at = Some(Utc::now()),
             }
             known.last_failure = failure;
+            kept_aside = told_aside(name, &gathered.rejects, &mut known.last_reject);
         });
-        for text in news.iter().chain(gathered.notices.iter().map(|notice| &notice.text)) {
+        for text in
+            news.iter().chain(&kept_aside).chain(gathered.notices.iter().map(|notice| &notice.text))
+        {
             self.tell(text);
         }
     }
@@ -168,4 +174,23 @@ impl Health {
     pub(crate) fn tell(&self, text: &str) {
         (self.tell)(text);
     }
+}
+
+/// That lines were kept aside, where another file or another reason than `last` is the first.
+fn told_aside(name: &str, rejects: &[Reject], last: &mut Option<String>) -> Option<String> {
+    let first = rejects.first()?;
+    let Reject { file, line, reason, .. } = first;
+    // The same reason comes with other figures at every round.
+    let plain = |c: char| !c.is_ascii_digit() && !c.is_control();
+    let key = format!("{file}: {}", reason.chars().filter(|c| plain(*c)).collect::<String>());
+    if last.replace(key.clone()).as_ref() == Some(&key) {
+        return None;
+    }
+    let at = line.map_or_else(String::new, |line| format!(":{line}"));
+    let reason: String = reason.chars().filter(|c| !c.is_control()).take(300).collect();
+    let count = rejects.len();
+    Some(match count {
+        1 => format!("{name}: a line was kept aside, {file}{at}: {reason}"),
+        _ => format!("{name}: {count} lines were kept aside, the first {file}{at}: {reason}"),
+    })
 }

@@ -193,3 +193,34 @@ fn rows_wait_in_memory_while_the_log_is_full_and_the_oldest_go_first() {
     assert_eq!((writer.rows_appended_total, writer.rows_dropped_total), (0, 30));
     assert!(writer.append_failures_total >= 1);
 }
+
+#[test]
+fn lines_that_are_kept_aside_are_told_once_for_a_file_and_reason() {
+    // Breaks when a folder's files or a sender's times are dropped without a word, or flood the log.
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let health = Health::new(Box::new(move |text| heard.lock().unwrap().push(text.to_owned())));
+    let round = |file: &str, reason: &str, lines: usize| {
+        let reject = |line| crate::batch::Reject {
+            file: file.to_owned(),
+            line: Some(line as u64 + 2),
+            reason: reason.to_owned(),
+            text: String::new(),
+        };
+        let gathered =
+            Gathered { rejects: (0..lines).map(reject).collect(), ..Gathered::default() };
+        health.round("folder", &gathered, None, Duration::ZERO);
+    };
+    round("a.csv", "its time is 71 ms\x1b since 1970", 2);
+    round("a.csv", "its time is 72 ms since 1970", 1);
+    round("b.csv", "9 fields instead of 8", 1);
+    round("b.csv", "", 0);
+    assert_eq!(
+        *told.lock().unwrap(),
+        [
+            "folder: 2 lines were kept aside, the first a.csv:2: its time is 71 ms since 1970",
+            "folder: a line was kept aside, b.csv:2: 9 fields instead of 8",
+        ]
+    );
+    assert_eq!(health.collectors()["folder"].rejects_total, 4);
+}
