@@ -18,8 +18,8 @@ WITH known AS (
         CASE WHEN j.ended_at <= as_of() THEN j.ended_at END AS over_at,
         coalesce(j.eligible_at, j.submitted_at) AS wait_at,
         j.gpus_requested, j.gpus_allocated AS gpus_granted, j.gpu_model_requested, j.nodes,
-        greatest(1 - coalesce(j.suspended_s, 0) * 1000 / nullif(
-            CAST(coalesce(j.ended_at, as_of()) AS BIGINT) - CAST(j.started_at AS BIGINT), 0), 0)
+        greatest(1 - coalesce(coalesce(j.suspended_s, 0) * 1000 / nullif(
+            CAST(coalesce(j.ended_at, as_of()) AS BIGINT) - CAST(j.started_at AS BIGINT), 0), 0), 0)
             AS used_ratio
     FROM jobs j
     WHERE coalesce(least(j.submitted_at, j.started_at) <= as_of(), true)

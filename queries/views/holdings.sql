@@ -12,7 +12,8 @@
 WITH begun AS (
     SELECT j.cluster, j.job_id, j.attempt, j."user", j.team, j.project, j.workload,
         coalesce(j."partition", 'default') AS pool, j.gpus_allocated, j.gpu_model_requested,
-        j.used_ratio, j.nodes, j.started_at AS begun_at, greatest(j.started_at, span_started_at()) AS from_at,
+        j.used_ratio, j.nodes, j.started_at AS begun_at,
+        greatest(j.started_at, span_started_at()) AS from_at,
         coalesce(j.ended_at, as_of()) AS until_at, coalesce(j.attempt, 0) AS attempt_key,
         coalesce(j.cluster, '') AS cluster_key
     FROM attempts j

@@ -1,12 +1,12 @@
 -- Readings by the job that held the GPU, with who ran it and how much of the board was its own.
--- columns: every column of device_readings with job_id the one job's, ended_at timestamp, attempt int32,
---          shared boolean, gpus float64, user text, team text, project text, workload text,
+-- columns: every column of device_readings with job_id the one job's, ended_at timestamp,
+--          attempt int32, shared boolean, gpus float64, user text, team text, project text, workload text,
 --          partition text, job_cluster text, ledgered boolean
 -- one row per reading, job and piece of the time that the reading stands for; one with job_id NULL
 -- for a piece in which nobody held the GPU. started_at, ended_at and period_s are those of the
 -- piece, cut where a job gets or leaves the GPU; pieces sum to the reading. gpus is the part
--- of one board that the job had, so the parts of jobs on a board never sum to more than 1.
--- ledgered tells whether the jobs table knows the job.
+-- of one board that the job had, so the parts of jobs on a board never sum to more than 1; less
+-- suspension, of which only the total is known and which is nobody's. ledgered tells whether the jobs table knows the job.
 WITH shared AS (
     SELECT d.*,
         unnest(job_shares(d.job_id, d.cluster, d.node, d.gpu, d.gpu_uuid, d.mig, d.sampled_at,
@@ -18,7 +18,7 @@ split AS (
         s.share['period_s'] AS period_s, s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig,
         s.gpu_key, s.gpu_model, s.share['job_id'] AS job_id, s.share['attempt'] AS attempt,
         s.share['shared'] AS shared,
-        CASE
+        s.share['used_ratio'] * CASE
             WHEN s.mig IS NULL OR s.share['share_ratio'] IS NULL OR s.share['shared']
                 THEN s.board_ratio * coalesce(s.share['share_ratio'], 1)
             ELSE least(s.board_ratio, s.share['share_ratio'])

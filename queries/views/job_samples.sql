@@ -6,18 +6,19 @@
 -- a job gets or leaves the GPU: started_at, ended_at and period_s are those of the piece, and the
 -- pieces sum to the reading. The piece that ends at sampled_at is of those who held the GPU
 -- when it was read. A source's own label goes first, while the ledger does not say that the job ran
--- at other times; then the allocations. Shares of one piece sum to 1 at most: jobs that hold one GPU
--- together without stated shares have equal parts and are marked shared, as their readings cannot
--- be told apart.
+-- at other times; then the allocations. Shares of one piece sum to 1 at most: jobs that hold one
+-- GPU together without stated shares have equal parts and are marked shared, as their readings
+-- cannot be told apart. Of a job that was suspended, whose share is less for it, the rest of its
+-- share is a row of nobody.
 SELECT s.sampled_at, s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig, s.gpu_model, s.gpu_util_ratio,
     s.mem_copy_util_ratio, s.mem_used_bytes, s.mem_total_bytes, s.power_w, s.energy_j, s.temp_c,
     s.mem_temp_c, s.fan_ratio, s.sm_clock_mhz, s.mem_clock_mhz, s.pcie_rx_bytes_per_s,
     s.pcie_tx_bytes_per_s, s.nvlink_rx_bytes_per_s, s.nvlink_tx_bytes_per_s, s.sm_active_ratio,
     s.sm_occupancy_ratio, s.tensor_active_ratio, s.dram_active_ratio, s.fp64_active_ratio,
     s.fp32_active_ratio, s.fp16_active_ratio, s.ecc_corrected_total, s.ecc_uncorrected_total,
-    s.xid, s.throttle_reasons, s.processes, s.share['period_s'] AS period_s, s.share['job_id'] AS job_id,
-    s.share['attempt'] AS attempt,
-    s.share['share_ratio'] AS share_ratio, s.share['shared'] AS shared,
+    s.xid, s.throttle_reasons, s.processes, s.share['period_s'] AS period_s,
+    s.share['job_id'] AS job_id, s.share['attempt'] AS attempt,
+    s.share['share_ratio'] * s.share['used_ratio'] AS share_ratio, s.share['shared'] AS shared,
     s.share['started_at'] AS started_at, s.share['ended_at'] AS ended_at
 FROM (
     SELECT r.*, unnest(job_shares(r.job_id, r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig,

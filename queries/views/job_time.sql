@@ -4,9 +4,9 @@
 --          gpus_held float64 [GPU], gpus_read float64 [GPU], util_ratio float64 [0-1],
 --          effective_ratio float64 [0-1], mem_used_bytes int64 [B], mem_total_bytes int64 [B],
 --          power_w float64 [W]
--- one row per stretch of held_time (gpus_held; what is read is NULL), and per piece of a reading and job
--- that held the GPU (gpus_read, the part of the board that was the job's). Memory is NULL where only
--- one of both sizes was read; power is the board's.
+-- one row per stretch of held_time (gpus_held; what is read is NULL), and per piece of a reading
+-- and job that held the GPU (gpus_read, the part of the board that was the job's). Memory is NULL
+-- where only one of both sizes was read; power is the board's.
 SELECT t.cluster, t.job_id, t.attempt, t."user", t.team, t.project, t.workload, t."partition",
     t.started_at, t.ended_at, t.gpus AS gpus_held, CAST(NULL AS DOUBLE) AS gpus_read,
     CAST(NULL AS DOUBLE) AS util_ratio, CAST(NULL AS DOUBLE) AS effective_ratio,

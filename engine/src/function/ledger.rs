@@ -56,11 +56,12 @@ impl Ledger {
     ) -> Result<()> {
         let ask = async |text: &str| context.sql(text).await?.collect().await;
         if needs.holdings && (anew || known(&self.holdings).is_none()) {
-            let index = HoldingIndex::build(
+            let index = HoldingIndex::build([
                 &ask(shares::ALLOCATIONS_SQL).await?,
                 &ask(shares::JOBS_SQL).await?,
+                &ask(shares::SUSPENDED_SQL).await?,
                 &ask(shares::NODES_SQL).await?,
-            )?;
+            ])?;
             replace(&self.holdings, index);
         }
         if needs.grants && (anew || known(&self.grants).is_none()) {

@@ -5,11 +5,14 @@
 //! A piece is split evenly between the jobs that the reading names, those left out that the ledger
 //! knows to have run at other times. Any other piece goes to the allocations that held the GPU
 //! then, found by UUID, else by node and index; several share it by what each was granted, and
-//! never get more than the whole. An allocation that names only a node counts where it held all of
+//! never get more than the whole. Of a job that was suspended only the total is known: it has of each
+//! piece the share of its time that it was not, and the rest is nobody's. An allocation that names only a node counts where it held all of
 //! that node's GPUs: otherwise nobody knows which were its own. What is nobody's has one row
 //! without a job.
 
 mod index;
+mod installed;
+mod suspended;
 
 use std::sync::Arc;
 
@@ -22,8 +25,10 @@ use arrow::datatypes::{DataType, Field, Fields, Float64Type};
 use datafusion::common::Result;
 use loadline_ingest::schema::instant;
 
-pub(super) use self::index::{ALLOCATIONS_SQL, HoldingIndex, JOBS_SQL, NODES_SQL};
+pub(super) use self::index::{ALLOCATIONS_SQL, HoldingIndex, JOBS_SQL};
 use self::index::{Cluster, Held, Reading};
+pub(super) use self::installed::NODES_SQL;
+pub(super) use self::suspended::SUSPENDED_SQL;
 use super::column::{smalls, texts};
 use super::ledger::Ledger;
 use super::{Body, at};
@@ -85,6 +90,7 @@ struct Share<'a> {
     attempt: Option<i32>,
     share_ratio: Option<f64>,
     shared: bool,
+    used_ratio: f64,
 }
 
 /// Writes a reading cut where those who hold the GPU change. The pieces sum to its period.
@@ -118,13 +124,33 @@ fn write(
     append(out, &piece.1, (piece.0, reading.at), rest_s);
 }
 
-/// Who had the GPU just before the instant of `reading`: the jobs it names that may have run then,
-/// else those that the ledger says.
+/// Who had the GPU just before the instant of `reading`, and how much of the time.
 fn held<'a>(index: &'a HoldingIndex, reading: &Reading<'_>, named: &[&'a str]) -> Vec<Share<'a>> {
+    let mut found = holders(index, reading, named);
+    let mut rest = Vec::new();
+    for share in &mut found {
+        let Some(job) = share.job else { continue };
+        share.used_ratio = index.used_ratio(job, share.attempt, reading.cluster);
+        if share.used_ratio < 1.0 {
+            let used_ratio = 1.0 - share.used_ratio;
+            rest.push(Share { job: None, attempt: None, used_ratio, ..*share });
+        }
+    }
+    found.append(&mut rest);
+    found
+}
+
+/// The jobs that the reading names and that may have run just before it, else those that the
+/// ledger says.
+fn holders<'a>(
+    index: &'a HoldingIndex,
+    reading: &Reading<'_>,
+    named: &[&'a str],
+) -> Vec<Share<'a>> {
     let ran = |id: &&'a str| Some((*id, index.attempt(id, reading.at, reading.cluster)?));
     let ran: Vec<(&str, Option<i32>)> = named.iter().filter_map(ran).collect();
     let (share_ratio, shared) = (Some(1.0 / ran.len() as f64), ran.len() > 1);
-    let of = |(id, attempt)| Share { job: Some(id), attempt, share_ratio, shared };
+    let of = |(id, attempt)| Share { job: Some(id), attempt, share_ratio, shared, used_ratio: 1.0 };
     let found: Vec<Share<'a>> = ran.into_iter().map(of).collect();
     if found.is_empty() { granted(index, reading) } else { found }
 }
@@ -151,7 +177,9 @@ fn names<'a>(index: &HoldingIndex, told: &'a str, cluster: Cluster) -> Vec<&'a s
 fn granted<'a>(index: &'a HoldingIndex, reading: &Reading<'_>) -> Vec<Share<'a>> {
     let mut holders = index.holders(reading);
     if holders.is_empty() {
-        return vec![Share { job: None, attempt: None, share_ratio: None, shared: false }];
+        let nobody =
+            Share { job: None, attempt: None, share_ratio: None, shared: false, used_ratio: 1.0 };
+        return vec![nobody];
     }
     holders.sort_by_key(|held| (held.job, held.attempt, held.started));
     let granted: f64 = holders.iter().map(|held| held.share_ratio).sum();
@@ -161,6 +189,7 @@ fn granted<'a>(index: &'a HoldingIndex, reading: &Reading<'_>) -> Vec<Share<'a>>
         attempt: held.attempt,
         share_ratio: Some(part(held.share_ratio, granted)),
         shared,
+        used_ratio: 1.0,
     };
     holders.into_iter().map(of).collect()
 }
@@ -181,6 +210,7 @@ fn append(
             out.field_builder::<TimestampMillisecondBuilder>(field).expect(made).append_value(at);
         }
         out.field_builder::<Float64Builder>(6).expect(made).append_option(period_s);
+        out.field_builder::<Float64Builder>(7).expect(made).append_value(share.used_ratio);
         out.append(true);
     }
 }
@@ -194,6 +224,7 @@ fn share_fields() -> Fields {
         Field::new("started_at", instant(), true),
         Field::new("ended_at", instant(), true),
         Field::new("period_s", DataType::Float64, true),
+        Field::new("used_ratio", DataType::Float64, true),
     ])
 }
 

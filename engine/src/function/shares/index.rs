@@ -9,6 +9,8 @@ use datafusion::common::Result;
 
 use super::super::at;
 use super::super::column::{smalls, texts};
+use super::installed::Installed;
+use super::suspended::SuspendedIndex;
 
 /// Columns that [`HoldingIndex::build`] reads, in this order. An instant that is open is NULL.
 pub(in crate::function) const ALLOCATIONS_SQL: &str = "SELECT a.job_id, a.attempt, a.cluster, a.node, \
@@ -16,14 +18,11 @@ pub(in crate::function) const ALLOCATIONS_SQL: &str = "SELECT a.job_id, a.attemp
      WHERE a.job_id IS NOT NULL AND a.started_at IS NOT NULL";
 pub(in crate::function) const JOBS_SQL: &str = "SELECT j.job_id, j.attempt, j.started_at, j.ended_at, \
      j.cluster FROM jobs j WHERE j.job_id IS NOT NULL";
-pub(in crate::function) const NODES_SQL: &str = "SELECT g.node, CAST(count(*) AS DOUBLE) AS gpus, g.cluster \
-     FROM gpus g WHERE g.node IS NOT NULL GROUP BY g.node, g.cluster";
-
 /// A cluster by its number; `None` where no source names one, which may be any.
 pub(super) type Cluster = Option<u32>;
 
 /// Whether two rows may be of one cluster.
-fn meet(one: Cluster, other: Cluster) -> bool {
+pub(super) fn meet(one: Cluster, other: Cluster) -> bool {
     one.is_none() || other.is_none() || one == other
 }
 
@@ -112,14 +111,13 @@ pub(in crate::function) struct HoldingIndex {
     by_place: HashMap<(String, i16), Stretches>,
     by_node: HashMap<String, Stretches>,
     attempts: HashMap<String, Vec<Attempt>>,
+    suspended: SuspendedIndex,
 }
 
 impl HoldingIndex {
-    /// Reads the answers to the three statements above.
+    /// Reads the answers to the four statements above, in their order.
     pub(in crate::function) fn build(
-        allocations: &[RecordBatch],
-        jobs: &[RecordBatch],
-        nodes: &[RecordBatch],
+        [allocations, jobs, suspended, nodes]: [&[RecordBatch]; 4],
     ) -> Result<Self> {
         let mut index = Self::default();
         let mut names = HashMap::new();
@@ -129,6 +127,13 @@ impl HoldingIndex {
         }
         for batch in jobs {
             index.add_jobs(batch)?;
+        }
+        for batch in suspended {
+            let clusters = texts(batch.column(2))?;
+            let name = |row: usize| clusters.is_valid(row).then(|| clusters.value(row));
+            let of: Vec<Cluster> =
+                (0..batch.num_rows()).map(|row| index.add_cluster(name(row))).collect();
+            index.suspended.add(batch, &of)?;
         }
         let stretches = index.by_uuid.values_mut();
         let stretches = stretches.chain(index.by_place.values_mut());
@@ -142,7 +147,7 @@ impl HoldingIndex {
         name.map(|name| self.clusters.get(name).copied().unwrap_or(u32::MAX))
     }
 
-    fn add_cluster(&mut self, name: Option<&str>) -> Cluster {
+    pub(super) fn add_cluster(&mut self, name: Option<&str>) -> Cluster {
         let next = u32::try_from(self.clusters.len()).expect("fewer clusters than 2^32");
         let name = name?;
         if let Some(known) = self.clusters.get(name) {
@@ -219,6 +224,11 @@ impl HoldingIndex {
             });
         }
         Ok(())
+    }
+
+    /// The share of its time, 0 to 1, in which an attempt was not suspended.
+    pub(super) fn used_ratio(&self, job_id: &str, attempt: Option<i32>, cluster: Cluster) -> f64 {
+        self.suspended.used_ratio(job_id, attempt, cluster)
     }
 
     /// The id of a job by its number in [`Held`].
@@ -312,30 +322,6 @@ pub(super) struct Reading<'a> {
     pub(super) at: i64,
 }
 
-/// GPUs of each node of the inventory.
-struct Installed(HashMap<String, Vec<(Cluster, f64)>>);
-
-impl Installed {
-    fn read(batches: &[RecordBatch], index: &mut HoldingIndex) -> Result<Self> {
-        let mut nodes: HashMap<String, Vec<(Cluster, f64)>> = HashMap::new();
-        for batch in batches {
-            let (names, clusters) = (texts(batch.column(0))?, texts(batch.column(2))?);
-            let counts = batch.column(1).as_primitive::<Float64Type>();
-            for row in 0..batch.num_rows() {
-                let name = clusters.is_valid(row).then(|| clusters.value(row));
-                let found = nodes.entry(names.value(row).to_owned()).or_default();
-                found.push((index.add_cluster(name), counts.value(row)));
-            }
-        }
-        Ok(Self(nodes))
-    }
-
-    fn gpus(&self, node: &str, cluster: Cluster) -> Option<f64> {
-        let found = self.0.get(node)?.iter().filter(|(of, _)| meet(*of, cluster));
-        Some(found.map(|(_, gpus)| gpus).sum::<f64>()).filter(|gpus| *gpus > 0.0)
-    }
-}
-
-fn numbers(batch: &RecordBatch, column: usize) -> Result<Int32Array> {
+pub(super) fn numbers(batch: &RecordBatch, column: usize) -> Result<Int32Array> {
     Ok(cast(batch.column(column), &DataType::Int32)?.as_primitive::<Int32Type>().clone())
 }
