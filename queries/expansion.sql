@@ -5,7 +5,8 @@
 --             held_ratio float64 [0-1], busy_ratio float64 [0-1],
 --             gpus_waiting_mean float64 [GPU], gpus_waiting_change float64 [GPU],
 --             weeks_above int64, conclusion text
--- one row per pool and whole local week inside [$from, $until); ordered by cluster, partition, week.
+-- one row per pool and local week of which nine tenths or more lie inside [$from, $until) and the
+-- store, as `plan` takes a week for whole; ordered by cluster, partition, week.
 -- held_ratio is held / available; busy_ratio is observed busy time / observed time, NULL without
 -- samples. weeks_above counts consecutive weeks above $util_ratio up to this one. The queue grows
 -- where a line through the last $weeks weekly means of waiting GPUs rises. The conclusion is the
@@ -38,7 +39,7 @@ busy AS (
 week AS (
     SELECT p.cluster, p."partition", p.week_started_at,
         local_week(p.week_started_at + INTERVAL '180 hours') AS week_ended_at,
-        p.gpu_hours_held, p.gpu_hours_available,
+        p.gpu_hours_held, p.gpu_hours_available, p.hours,
         p.gpu_hours_held / nullif(p.gpu_hours_available, 0) AS held_ratio,
         b.busy_ratio, p.gpu_hours_waiting / p.hours AS gpus_waiting_mean
     FROM pool p
@@ -55,7 +56,8 @@ whole AS (
             AND coalesce(lag(w.week_ended_at) OVER pool = w.week_started_at, true)
         THEN 0 ELSE 1 END AS breaks
     FROM week w
-    WHERE w.week_started_at >= $from AND w.week_ended_at <= $until
+    WHERE w.hours >= 0.9 * (CAST(w.week_ended_at AS BIGINT)
+        - CAST(w.week_started_at AS BIGINT)) / 3600000.0
     WINDOW pool AS (PARTITION BY w.cluster, w."partition" ORDER BY w.week_started_at)
 ),
 run AS (
@@ -78,8 +80,8 @@ counted AS (
 recent AS (
     SELECT c.cluster, c."partition",
         regr_slope(c.gpus_waiting_mean, CAST(c.week_number AS DOUBLE)) AS slope,
-        first_value(c.gpus_waiting_mean ORDER BY c.week_number) AS waiting_first,
-        last_value(c.gpus_waiting_mean ORDER BY c.week_number) AS waiting_last,
+        string_agg(coalesce(CAST(round(c.gpus_waiting_mean, 1) AS VARCHAR), 'unknown'), ', '
+            ORDER BY c.week_number) AS waiting,
         last_value(c.weeks_above ORDER BY c.week_number) AS weeks_above,
         last_value(c.held_ratio ORDER BY c.week_number) AS held_ratio,
         max(c.weeks_seen) AS weeks_seen
@@ -91,20 +93,19 @@ judged AS (
     SELECT r.*,
         CASE
             WHEN r.weeks_seen < $weeks THEN concat('not enough history: ', r.weeks_seen,
-                ' whole weeks, ', $weeks, ' needed')
+                CASE WHEN r.weeks_seen = 1 THEN ' whole week, ' ELSE ' whole weeks, ' END, $weeks,
+                ' needed')
             WHEN r.weeks_above < $weeks THEN concat('keep: ', r.weeks_above, ' of ', $weeks,
                 ' consecutive weeks above ', CAST(round($util_ratio * 100) AS BIGINT),
                 ' %; the last was at ',
                 coalesce(CAST(CAST(round(r.held_ratio * 100) AS BIGINT) AS VARCHAR), 'unknown'),
                 ' %')
             WHEN r.slope > 0 THEN concat('expand: ', r.weeks_above, ' consecutive weeks above ',
-                CAST(round($util_ratio * 100) AS BIGINT), ' % and the queue grows, from ',
-                round(r.waiting_first, 1), ' to ', round(r.waiting_last, 1),
-                ' GPUs waiting over the last ', $weeks)
+                CAST(round($util_ratio * 100) AS BIGINT), ' % and the queue grows: ', r.waiting,
+                ' GPUs waiting, on average of each of the last ', $weeks)
             ELSE concat('watch: ', r.weeks_above, ' consecutive weeks above ',
-                CAST(round($util_ratio * 100) AS BIGINT), ' %, but the queue does not grow, from ',
-                round(r.waiting_first, 1), ' to ', round(r.waiting_last, 1),
-                ' GPUs waiting over the last ', $weeks)
+                CAST(round($util_ratio * 100) AS BIGINT), ' %, but the queue does not grow: ',
+                r.waiting, ' GPUs waiting, on average of each of the last ', $weeks)
         END AS conclusion
     FROM recent r
 )

@@ -28,7 +28,6 @@ mod backtest;
 mod basis;
 mod elastic_net;
 mod error;
-mod expansion;
 mod features;
 mod forecast;
 mod history;
@@ -45,13 +44,12 @@ mod stack;
 pub use backtest::{Backtest, NoSkill, ORIGINS_MAX, Score, backtest, origins};
 pub use basis::{Basis, Reason};
 pub use error::{ErrorKind, ForecastError, whole_gpus};
-pub use expansion::{Expansion, ExpansionWeek, expansion};
 pub use forecast::{
     CalendarColumn, Forecast, ForecastSettings, HORIZON_STEPS_MAX, ModelChoice, forecast,
 };
 pub use plan::{
     Advice, Ground, Meets, PLAN_WEEKS_MAX, PLAN_WEEKS_MIN, Plan, PlanSettings, PlanWeek, Rule,
-    TREND_WEEKS_MIN, Wait, advise, plan,
+    TREND_WEEKS_MIN, Together, Wait, advise, plan, together,
 };
 pub use quantile::{QuantileForecast, QuantileLevel, pinball_loss};
 pub use resample::{Reading, resample};

@@ -12,10 +12,12 @@ use crate::quantile::{QuantileForecast, QuantileLevel};
 use crate::series::Series;
 
 mod advice;
+mod together;
 mod trend;
 mod weeks;
 
 pub use self::advice::{Advice, Rule, Wait, advise};
+pub use self::together::{Together, together};
 pub use self::trend::TREND_WEEKS_MIN;
 use self::trend::Trend;
 use self::weeks::Weeks;

@@ -266,7 +266,8 @@ SELECT
                 ELSE concat('only ', CAST(round(l.read_hours * 60) AS BIGINT),
                     ' minutes were read of each GPU, 10 needed') END
             WHEN 'unbalanced' THEN concat(l.gpus_idle, ' of ', l.gpus,
-                ' GPUs stay below 5 % while the busiest is at ',
+                CASE WHEN l.gpus_idle = 1 THEN ' GPUs stays' ELSE ' GPUs stay' END,
+                ' below 5 % while the busiest is at ',
                 CAST(round(l.util_best * 100) AS BIGINT), ' %, limit 30 %')
             WHEN 'idle-held' THEN CASE WHEN l.busy_at IS NULL
                 THEN concat('below 5 % all the time, for ', round(l.level, 1), ' h, limit 1 h')

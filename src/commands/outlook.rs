@@ -5,7 +5,9 @@ pub(super) mod expansion;
 pub(super) mod forecast;
 pub(super) mod idle;
 pub(super) mod plan;
+pub(super) mod planner;
 pub(super) mod scale;
+mod told;
 
 use std::collections::BTreeMap;
 
@@ -26,7 +28,7 @@ use crate::report::data::Local;
 use crate::report::lack::Lack;
 use crate::report::note::Note;
 use crate::report::planned::LoadBasis;
-pub(super) use capacity::{Capacity, capacity, capacity_known, headroom};
+pub(super) use capacity::{Capacities, Capacity, capacity, capacity_known, headroom};
 
 const HOUR_MS: i64 = 3_600_000;
 const HOUR_S: u32 = 3_600;

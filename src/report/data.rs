@@ -1,16 +1,17 @@
 //! Everything a report shows, as plain numbers: the JSON form of the report, and what the page,
 //! the Markdown and the charts are drawn from.
 
+mod decision;
 mod job;
 
 use chrono::{DateTime, FixedOffset, NaiveDate};
-use loadline_forecast::Wait;
 use serde::Serialize;
 
 use super::headroom::Headroom;
 use super::lack::Lack;
 use super::note::Note;
-use super::planned::{LoadBasis, wait_name};
+use super::planned::LoadBasis;
+pub use decision::{Action, Decision, PoolDecision};
 pub use job::{JobEvidence, JobFinding, VerdictUse};
 
 /// An instant with the offset that its zone has then: as JSON it is RFC 3339 with that offset.
@@ -276,56 +277,6 @@ pub struct HourForecast {
     pub gpus_p50: f64,
     /// Quantile at level 0.9.
     pub gpus_p90: f64,
-}
-
-/// The kind of decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Action {
-    /// Order GPUs.
-    Buy,
-    /// Turn GPUs on and off with demand.
-    Scale,
-    /// Take back what is held idle.
-    CleanUp,
-    /// A shortfall lies ahead, and the ground for buying does not: watch.
-    Watch,
-    /// Nothing to do now: a plan was made and demand stays below capacity.
-    Nothing,
-    /// No plan could be made, so no decision can rest on one.
-    #[default]
-    Undecided,
-}
-
-/// What to do, with the figures it rests on.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Decision {
-    /// What to do first.
-    pub action: Action,
-    /// Whether a plan could be made.
-    pub planned: bool,
-    /// GPUs to order, after what is held idle is given back.
-    pub gpus_to_add: Option<f64>,
-    /// GPUs missing at the largest shortfall if nothing is done.
-    pub gpus_missing: Option<f64>,
-    /// Instant by which they must be ordered.
-    pub order_by: Option<Local>,
-    /// That instant has passed.
-    pub order_late: bool,
-    /// Mean demand over the last day of the store, in GPUs.
-    pub demand_gpus_last_day: Option<f64>,
-    /// Why nothing is bought yet although a shortfall lies ahead: `rule-says-no`, `rule-not-known`
-    /// or `no-trend`.
-    #[serde(serialize_with = "wait_name")]
-    pub wait: Option<Wait>,
-    /// A trend beyond chance stands behind the weeks ahead.
-    pub trend: bool,
-    /// Instant at which the load meets capacity.
-    pub full_at: Option<Local>,
-    /// The load is at capacity already.
-    pub full_already: bool,
-    /// GPUs that the idle-held GPU-hours would give back, on average.
-    pub gpus_reclaimable: Option<f64>,
 }
 
 impl ReportData {

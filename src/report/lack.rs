@@ -24,7 +24,9 @@ pub enum Lack {
     WholeHour,
     /// How many GPUs there are.
     Capacity {
-        /// The most that jobs ever held at once, a floor; 0 where none held one.
+        /// Those that are known, of some pools; 0 where none is.
+        gpus_known: f64,
+        /// The most that jobs of the others ever held at once, a floor; 0 where none held one.
         gpus_held_most: f64,
     },
     /// Anything in the period: the store holds another.
@@ -49,7 +51,13 @@ pub enum Lack {
         have_days: u32,
         /// Days that a plan needs.
         need_days: u32,
+        /// When a GPU was first asked for, and the zone of its date.
+        since: (DateTime<Utc>, Tz),
     },
+    /// Any GPU that a job or a count asks for.
+    Load,
+    /// How many GPUs a pool has, of which others are known.
+    PoolCapacity,
     /// What somebody else says in words of their own.
     Told(String),
 }
@@ -61,6 +69,9 @@ impl Serialize for Lack {
 }
 
 impl Lack {
+    /// Nothing tells how many GPUs there are, and no job held one.
+    pub const CAPACITY: Self = Self::Capacity { gpus_known: 0.0, gpus_held_most: 0.0 };
+
     /// What is not known and why.
     #[must_use]
     pub fn text(&self, language: Language) -> String {
@@ -116,7 +127,13 @@ impl Lack {
                 waited for"
                 .to_owned(),
             Self::WholeHour => "no whole hour has passed since the first job or count".to_owned(),
-            Self::Capacity { gpus_held_most } if *gpus_held_most > 0.0 => format!(
+            Self::Capacity { gpus_known, gpus_held_most } if *gpus_known > 0.0 => format!(
+                "{} are known, and of the pools that nothing tells the most that jobs ever held \
+                 at once, {}, is only a floor",
+                plural(gpus_known.round() as u64, "GPU"),
+                number(*gpus_held_most)
+            ),
+            Self::Capacity { gpus_held_most, .. } if *gpus_held_most > 0.0 => format!(
                 "how many GPUs are installed is not known, and the most that jobs ever held \
                  at once, {}, is only a floor",
                 number(*gpus_held_most)
@@ -132,10 +149,17 @@ impl Lack {
             Self::Stale { last_at, days, zone } => {
                 format!("the store ends at {}, {days:.1} days before now", local(*last_at, *zone))
             }
-            Self::Weeks { have_days, need_days } => format!(
-                "{} of whole weeks are in the store and {need_days} are needed to plan from",
-                plural(u64::from(*have_days), "day")
+            Self::Weeks { have_days, need_days, since: (first, zone) } => format!(
+                "{} of weeks that were seen are in the store since the first GPU was asked for on \
+                 {}, and a plan needs {need_days}",
+                plural(u64::from(*have_days), "day"),
+                date(*first, *zone)
             ),
+            Self::Load => "no job and no count asks for a GPU".to_owned(),
+            Self::PoolCapacity => {
+                "how many GPUs it has is not known: no inventory, count or [[capacity]] names it"
+                    .to_owned()
+            }
             Self::Told(text) => text.clone(),
         }
     }
@@ -148,7 +172,12 @@ impl Lack {
             }
             Self::Counts => "计数没有同时给出占用与排队的 GPU 数".to_owned(),
             Self::WholeHour => "从最早的作业或计数起还不满一个整小时".to_owned(),
-            Self::Capacity { gpus_held_most } if *gpus_held_most > 0.0 => {
+            Self::Capacity { gpus_known, gpus_held_most } if *gpus_known > 0.0 => format!(
+                "已知 {} 块 GPU，其余分区装机数未知；同时占用的历史峰值 {} 块只是下限",
+                number(*gpus_known),
+                number(*gpus_held_most)
+            ),
+            Self::Capacity { gpus_held_most, .. } if *gpus_held_most > 0.0 => {
                 format!("装机数未知；同时占用的历史峰值 {} 块只是下限", number(*gpus_held_most))
             }
             Self::Capacity { .. } => "装机数未知，也没有作业占用过 GPU".to_owned(),
@@ -160,8 +189,13 @@ impl Lack {
             Self::Stale { last_at, days, zone } => {
                 format!("数据止于 {}，距今 {days:.1} 天", local(*last_at, *zone))
             }
-            Self::Weeks { have_days, need_days } => {
-                format!("整周的历史只有 {have_days} 天，规划需要 {need_days} 天")
+            Self::Weeks { have_days, need_days, since: (first, zone) } => format!(
+                "自 {} 首次申请 GPU 以来只有 {have_days} 天的有效周，规划需要 {need_days} 天",
+                date(*first, *zone)
+            ),
+            Self::Load => "没有作业或计数申请 GPU".to_owned(),
+            Self::PoolCapacity => {
+                "其 GPU 数未知：资产清单、计数与 [[capacity]] 都没有提到它".to_owned()
             }
             Self::Told(text) => text.clone(),
         }
@@ -207,13 +241,19 @@ impl Lack {
                 "import what came since, or name an earlier --now"
             }
             (Self::Stale { .. }, Language::Zh) => "可导入之后的数据，或用 --now 指定更早的时刻",
-            (Self::Weeks { .. } | Self::Told(_), _) => return None,
+            (Self::Weeks { .. } | Self::Load | Self::PoolCapacity | Self::Told(_), _) => {
+                return None;
+            }
         })
     }
 }
 
 fn local(at: DateTime<Utc>, zone: Tz) -> String {
     at.with_timezone(&zone).format("%Y-%m-%d %H:%M %:z").to_string()
+}
+
+fn date(at: DateTime<Utc>, zone: Tz) -> String {
+    at.with_timezone(&zone).format("%Y-%m-%d").to_string()
 }
 
 #[cfg(test)]
@@ -227,8 +267,9 @@ mod tests {
             Lack::GpuJobs { jobs: 20 },
             Lack::Counts,
             Lack::WholeHour,
-            Lack::Capacity { gpus_held_most: 0.0 },
-            Lack::Capacity { gpus_held_most: 8.0 },
+            Lack::Capacity { gpus_known: 0.0, gpus_held_most: 0.0 },
+            Lack::Capacity { gpus_known: 0.0, gpus_held_most: 8.0 },
+            Lack::Capacity { gpus_known: 24.0, gpus_held_most: 8.0 },
             Lack::Outside { held: Default::default(), zone: Tz::UTC },
             Lack::Stale { last_at: DateTime::default(), days: 2.0, zone: Tz::UTC },
         ];
@@ -238,7 +279,11 @@ mod tests {
             assert!(zh.contains("未知") && zh.contains("；可导入"), "{zh}");
             assert!(!zh.contains("known"), "{zh}");
         }
-        let weeks = Lack::Weeks { have_days: 21, need_days: 28 };
+        let since = (DateTime::default(), Tz::UTC);
+        let weeks = Lack::Weeks { have_days: 21, need_days: 28, since };
+        let told = "21 days of weeks that were seen are in the store since the first GPU was asked \
+            for on 1970-01-01, and a plan needs 28";
+        assert_eq!(weeks.with_remedy(Language::En), told);
         assert!(weeks.with_remedy(Language::Zh).contains("21 天"));
     }
 }

@@ -4,7 +4,7 @@ use chrono_tz::Tz;
 
 use super::answer;
 use super::chart::number;
-use super::data::{Local, ReportData};
+use super::data::{Local, PoolDecision, ReportData};
 use super::finding;
 use super::words::{Language, Words};
 
@@ -57,6 +57,9 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
         ));
     }
     text.push_str(&format!("\n## {}\n\n", words.outlook));
+    if !data.decision.pools.is_empty() {
+        pools(&mut text, data, language);
+    }
     for note in &data.outlook.notes {
         text.push_str(&format!("- {}\n", cell(&note.text(language))));
     }
@@ -100,6 +103,20 @@ fn teams(text: &mut String, data: &ReportData, words: &Words) {
         }
         text.push_str(&format!("| {} |\n", row.join(" | ")));
     }
+}
+
+/// The pools that the decision is the sum of.
+fn pools(text: &mut String, data: &ReportData, language: Language) {
+    let words = language.words();
+    let zone: Tz = data.timezone.parse().unwrap_or(Tz::UTC);
+    let head = PoolDecision::head(words);
+    let right = "---:|".repeat(head.len() - 2);
+    text.push_str(&format!("| {} |\n|---|{right}---|\n", head.join(" | ")));
+    for pool in &data.decision.pools {
+        let cells: Vec<String> = pool.cells(language, zone).iter().map(|text| cell(text)).collect();
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    text.push('\n');
 }
 
 /// An instant on the clock of the report's zone.

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::chart::number;
 use super::headroom::Headroom;
 use super::lack::Lack;
-use super::planned::Planned;
+use super::planned::{FleetPlanned, Planned};
 use super::tested::Tested;
 use super::words::{Language, percent};
 
@@ -24,10 +24,19 @@ pub enum Note {
     Reason(Reason, Tz),
     /// Why there is no forecast.
     NoForecast(Lack),
-    /// The plan.
+    /// The plan of the fleet, or of one of several pools.
     Plan(Planned),
+    /// What the plans of several pools come to.
+    Plans(FleetPlanned),
+    /// The plans give back nothing of what is held idle, as the decision does.
+    AsItIs,
     /// Why there is no plan.
-    NoPlan(Lack),
+    NoPlan {
+        /// Pool it is missing for; `None` for the fleet.
+        pool: Option<String>,
+        /// Why.
+        lack: Lack,
+    },
     /// What was held while idle lately.
     Idle {
         /// GPU-hours.
@@ -49,8 +58,8 @@ pub enum Note {
         ratio: f64,
         /// Held share of the last week.
         held_ratio: Option<f64>,
-        /// GPUs waiting in the first and in the last of these weeks.
-        waiting: Option<(f64, f64)>,
+        /// GPUs waiting in each of these weeks, on average.
+        waiting: Vec<Option<f64>>,
     },
     /// Hours in which every count of a cluster was 0.
     Blind {
@@ -107,7 +116,12 @@ impl Note {
                 format!("{what}: {}.", lack.with_remedy(Language::En))
             }
             Self::Plan(planned) => planned.text(Language::En),
-            Self::NoPlan(lack) => format!("No plan: {}.", lack.with_remedy(Language::En)),
+            Self::Plans(plans) => plans.text(Language::En),
+            Self::AsItIs => "These plans give back nothing of what jobs hold while idle; the decision does, before anything is bought.".to_owned(),
+            Self::NoPlan { pool, lack } => {
+                let of = pool.as_ref().map_or_else(String::new, |pool| format!(" for pool {pool}"));
+                format!("No plan{of}: {}.", lack.with_remedy(Language::En))
+            }
             Self::Idle { gpu_hours, gpus, days } => format!(
                 "In the last {days:.0} days jobs held {} GPU-hours while idle: {gpus:.1} GPUs on average.",
                 number(*gpu_hours)
@@ -146,7 +160,14 @@ impl Note {
                 format!("{what}：{}。", lack.with_remedy(Language::Zh))
             }
             Self::Plan(planned) => planned.text(Language::Zh),
-            Self::NoPlan(lack) => format!("无法规划：{}。", lack.with_remedy(Language::Zh)),
+            Self::Plans(plans) => plans.text(Language::Zh),
+            Self::AsItIs => {
+                "以上规划未计入收回占而不用的部分；决策先计入收回，再考虑采购。".to_owned()
+            }
+            Self::NoPlan { pool, lack } => {
+                let of = pool.as_ref().map_or_else(String::new, |pool| format!("分区 {pool} "));
+                format!("{of}无法规划：{}。", lack.with_remedy(Language::Zh))
+            }
             Self::Idle { gpu_hours, gpus, days } => format!(
                 "最近 {days:.0} 天作业占而不用 {} GPU 小时，平均相当于 {gpus:.1} 块 GPU。",
                 number(*gpu_hours)
@@ -165,11 +186,14 @@ impl Note {
                     "keep" => "暂不扩容",
                     _ => "历史太短，无法判断",
                 };
-                let queue = waiting.map_or_else(String::new, |(first, last)| {
-                    format!("，排队由 {first:.1} 块变为 {last:.1} 块 GPU")
-                });
+                let gpus = |gpus: &Option<f64>| match gpus {
+                    Some(gpus) => format!("{gpus:.1}"),
+                    None => words.unknown.to_owned(),
+                };
+                let queue: Vec<String> = waiting.iter().map(gpus).collect();
+                let queue = queue.join("、");
                 format!(
-                    "扩容规则（分区 {pool}）：{verdict}。规则为连续 {weeks_asked} 周占用高于 {} 且排队增长；最近一周占用 {}{queue}。",
+                    "扩容规则（分区 {pool}）：{verdict}。规则为连续 {weeks_asked} 周占用高于 {} 且排队增长；最近一周占用 {}，各周平均排队 {queue} 块 GPU。",
                     percent(Some(*ratio), words),
                     percent(*held_ratio, words)
                 )

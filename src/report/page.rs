@@ -70,7 +70,9 @@ fn table(head: &[&str], rows: &[Vec<String>], words: &Words) -> String {
     // A column of numbers is set to the right.
     let numeric: Vec<bool> = (0..head.len())
         .map(|column| {
-            let number = |cell: &String| cell.starts_with(|c: char| c.is_ascii_digit() || c == '<');
+            let number = |cell: &String| {
+                cell == "–" || cell.starts_with(|c: char| c.is_ascii_digit() || c == '<')
+            };
             column > 0 && rows.iter().filter_map(|row| row.get(column)).all(number)
         })
         .collect();

@@ -1,150 +1,26 @@
-//! What a plan rests on and what it comes to, in English and Chinese.
+//! What a plan comes to, in English and Chinese: of a pool, and of the fleet of several.
 
-use chrono::DateTime;
+mod fleet;
+mod load;
+mod reason;
+
 use chrono_tz::Tz;
-use loadline_forecast::{Advice, Ground, Meets, Plan, Wait};
-use serde::{Serialize, Serializer};
+use loadline_forecast::{Advice, Ground, Meets, Plan};
 
 use super::answer::plural;
-use super::chart::number;
-use super::words::{Language, percent};
-
-/// What the load of a plan is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadBasis {
-    /// Of jobs: what would be held if each started when it could.
-    Offered,
-    /// Of counts, which tell no durations: what is held and what is waited for.
-    HeldAndWaiting,
-    /// Of both, in different pools or times.
-    Both,
-}
-
-impl LoadBasis {
-    /// What it is, as one clause.
-    #[must_use]
-    pub const fn text(self, language: Language) -> &'static str {
-        match (self, language) {
-            (Self::Offered, Language::En) => "load offered: GPUs held if every job started at once",
-            (Self::HeldAndWaiting, Language::En) => {
-                "GPUs held plus GPUs waited for, not the load offered: counts do not tell how long jobs run, so a backlog counts in full as long as it waits"
-            }
-            (Self::Both, Language::En) => {
-                "load offered where jobs tell it (GPUs held if every job started at once); where there are only counts, GPUs held plus GPUs waited for, so a backlog counts in full as long as it waits"
-            }
-            (Self::Offered, Language::Zh) => "作业负载：按作业可开始时即开始计",
-            (Self::HeldAndWaiting, Language::Zh) => {
-                "占用与排队的 GPU 数之和，并非作业负载：计数不含运行时长，积压在排队期间全部计入"
-            }
-            (Self::Both, Language::Zh) => {
-                "有作业账目处为作业负载（按作业可开始时即开始计），只有计数处为占用与排队的 GPU 数之和，积压在排队期间全部计入"
-            }
-        }
-    }
-
-    /// The load as the subject of a sentence.
-    pub(crate) const fn subject(self, language: Language) -> &'static str {
-        match (self, language) {
-            (Self::Offered, Language::En) => "The load that jobs offer",
-            (Self::Offered, Language::Zh) => "作业负载",
-            (_, Language::En) => "The load (GPUs held and waited for)",
-            (_, Language::Zh) => "负载（占用与排队的 GPU 数）",
-        }
-    }
-}
-
-/// What the weeks ahead rest on, as one clause without an end.
-#[must_use]
-pub fn ground(ground: &Ground, gpus_per_week: f64, zone: Tz, language: Language) -> String {
-    let gpus = |gpus: f64| number((gpus * 10.0).round() / 10.0);
-    match (*ground, language) {
-        (Ground::Trend { weeks, .. }, Language::En) => {
-            format!("{gpus_per_week:+.2} GPUs a week over {weeks} whole weeks")
-        }
-        (Ground::FewWeeks { have, need }, Language::En) => format!(
-            "none can be told from {}, {need} are needed: the level of the last weeks is held",
-            plural(have as u64, "whole week")
-        ),
-        (Ground::LevelShift { week_ms, before_gpus, after_gpus }, Language::En) => format!(
-            "none, but one step from {} to {} GPUs in the week of {}: the new level is held",
-            gpus(before_gpus),
-            gpus(after_gpus),
-            day(week_ms, zone)
-        ),
-        (Ground::Steady { weeks }, Language::En) => {
-            format!("none beyond chance in {weeks} whole weeks: their level is held")
-        }
-        (Ground::Trend { weeks, .. }, Language::Zh) => {
-            format!("{weeks} 个整周内每周变化 {gpus_per_week:+.2} 块 GPU")
-        }
-        (Ground::FewWeeks { have, need }, Language::Zh) => {
-            format!("只有 {have} 个整周，看出趋势需要 {need} 个，按最近几周的水平计")
-        }
-        (Ground::LevelShift { week_ms, before_gpus, after_gpus }, Language::Zh) => format!(
-            "没有趋势，只在 {} 当周由 {} 变为 {} 块 GPU，按新水平计",
-            day(week_ms, zone),
-            gpus(before_gpus),
-            gpus(after_gpus)
-        ),
-        (Ground::Steady { weeks }, Language::Zh) => {
-            format!("{weeks} 个整周内没有超出偶然的趋势，按其水平计")
-        }
-    }
-}
-
-/// Why nothing is bought yet, as one clause.
-#[must_use]
-pub const fn wait(wait: Wait, language: Language) -> &'static str {
-    match (wait, language) {
-        (Wait::Rule, Language::En) => "the expansion rule says no",
-        (Wait::RuleUnknown, Language::En) => "the expansion rule has too few weeks to say",
-        (Wait::NoTrend, Language::En) => {
-            "no trend leads there and the last four weeks were not full"
-        }
-        (Wait::Rule, Language::Zh) => "扩容规则未满足",
-        (Wait::RuleUnknown, Language::Zh) => "扩容规则的周数不足，无法判断",
-        (Wait::NoTrend, Language::Zh) => "没有趋势指向缺口，最近四周也未持续满载",
-    }
-}
-
-/// When the load meets capacity at the earliest, as one clause. `high_ratio` is the share of weeks
-/// that the plan's quantile leaves above it.
-#[must_use]
-pub fn earliest(
-    meets: Meets,
-    trend: bool,
-    high_ratio: f64,
-    zone: Tz,
-    language: Language,
-) -> String {
-    let share = percent(Some(high_ratio), language.words());
-    match (meets, trend, language) {
-        (Meets::Already, _, Language::En) => "the last two weeks were at capacity".to_owned(),
-        (Meets::Already, _, Language::Zh) => "最近两周已达到容量".to_owned(),
-        (Meets::At { week_ms }, true, Language::En) => {
-            format!("full in the week of {} at the earliest if the trend holds", day(week_ms, zone))
-        }
-        (Meets::At { week_ms }, true, Language::Zh) => {
-            format!("若趋势持续，最早在 {} 当周达到容量", day(week_ms, zone))
-        }
-        (Meets::At { week_ms }, false, Language::En) => format!(
-            "from the week of {} on, the highest {share} of weeks are above capacity if nothing else changes",
-            day(week_ms, zone)
-        ),
-        (Meets::At { week_ms }, false, Language::Zh) => {
-            format!("若无其他变化，{} 当周起有 {share} 的周高于容量", day(week_ms, zone))
-        }
-        (Meets::NotWithin { weeks }, _, Language::En) => {
-            format!("capacity is not met within {weeks} weeks")
-        }
-        (Meets::NotWithin { weeks }, _, Language::Zh) => format!("{weeks} 周内不会达到容量"),
-    }
-}
+use super::words::Language;
+pub use fleet::FleetPlanned;
+pub(super) use fleet::named;
+pub use load::LoadBasis;
+use reason::day;
+pub(super) use reason::wait_name;
+pub use reason::{earliest, ground, wait};
 
 /// A plan in one line.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
+    /// Pool it is of; `None` for a fleet that has no several pools.
+    pub pool: Option<String>,
     /// What the load is.
     pub load: LoadBasis,
     /// What to do.
@@ -174,6 +50,7 @@ impl Planned {
     #[must_use]
     pub fn new(plan: &Plan, load: LoadBasis, advice: Advice, level: f64, zone: Tz) -> Self {
         Self {
+            pool: None,
             load,
             advice,
             meets: plan.meets,
@@ -263,40 +140,32 @@ impl Planned {
         }
     }
 
-    /// The line.
+    /// The line. That of one of several pools leaves out what the load is: it is told once.
     #[must_use]
     pub fn text(&self, language: Language) -> String {
         let load = self.load.text(language);
         let trend = ground(&self.ground, self.trend_gpus_per_week, self.zone, language);
         let conclusion = self.conclusion(language);
-        match language {
-            Language::En => format!(
-                "Plan: {conclusion}. It rests on {load}; a week counts with the level that nine hours of ten stay below. Trend: {trend}."
-            ),
-            Language::Zh => format!(
-                "规划：{conclusion}。依据为{load}；每周取十分之九时段不超过的水平。趋势：{trend}。"
-            ),
+        match (&self.pool, language) {
+            (None, Language::En) => {
+                format!("Plan: {conclusion}. It rests on {load}; {LEVEL_EN}. Trend: {trend}.")
+            }
+            (None, Language::Zh) => {
+                format!("规划：{conclusion}。依据为{load}；{LEVEL_ZH}。趋势：{trend}。")
+            }
+            (Some(pool), Language::En) => {
+                format!("Plan for pool {pool}: {conclusion}. Trend: {trend}.")
+            }
+            (Some(pool), Language::Zh) => {
+                format!("分区 {pool} 规划：{conclusion}。趋势：{trend}。")
+            }
         }
     }
 }
 
-/// Name of a reason to wait, in JSON.
-pub(super) fn wait_name<S: Serializer>(
-    wait: &Option<Wait>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    wait.map(|wait| match wait {
-        Wait::Rule => "rule-says-no",
-        Wait::RuleUnknown => "rule-not-known",
-        Wait::NoTrend => "no-trend",
-    })
-    .serialize(serializer)
-}
-
-fn day(ms: i64, zone: Tz) -> String {
-    DateTime::from_timestamp_millis(ms)
-        .map_or_else(String::new, |at| at.with_timezone(&zone).format("%Y-%m-%d").to_string())
-}
+/// What a week counts with.
+const LEVEL_EN: &str = "a week counts with the level that nine hours of ten stay below";
+const LEVEL_ZH: &str = "每周取十分之九时段不超过的水平";
 
 #[cfg(test)]
 mod tests {

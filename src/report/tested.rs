@@ -105,8 +105,8 @@ impl Tested {
             (Some(origins), Some(skill)) if self.basis == Basis::SeasonalNaive && skill < 0.0 => {
                 format!(
                     "used because the model does worse than it in a backtest over {origins} \
-                     origins (skill {:+.0} %); {covered} of outcomes lay inside its 80 % interval",
-                    skill * 100.0
+                     origins ({}); {covered} of outcomes lay inside its 80 % interval",
+                    told(skill, Language::En)
                 )
             }
             (Some(origins), Some(skill)) => {
@@ -116,9 +116,9 @@ impl Tested {
                     _ => "not better than",
                 };
                 format!(
-                    "{than} seasonal naive in a backtest over {origins} origins (skill {:+.0} %), \
-                     with {covered} of outcomes inside the 80 % interval",
-                    skill * 100.0
+                    "{than} seasonal naive in a backtest over {origins} origins ({}), with \
+                     {covered} of outcomes inside the 80 % interval",
+                    told(skill, Language::En)
                 )
             }
             (Some(origins), None) => format!(
@@ -140,20 +140,19 @@ impl Tested {
             .to_owned(),
             (Some(origins), Some(skill)) if self.basis == Basis::SeasonalNaive && skill < 0.0 => {
                 format!(
-                    "采用它是因为在 {origins} 个起点的回测中模型不如它（技巧 {:+.0} %），其 80 % \
-                     区间实际覆盖 {covered}",
-                    skill * 100.0
+                    "采用它是因为在 {origins} 个起点的回测中模型不如它（{}），其 80 % 区间实际覆盖 \
+                     {covered}",
+                    told(skill, Language::Zh)
                 )
             }
             (Some(origins), Some(skill)) => format!(
-                "在 {origins} 个起点的回测中{}季节性朴素预测（技巧 {:+.0} %），80 % 区间实际覆盖 \
-                 {covered}",
+                "在 {origins} 个起点的回测中{}季节性朴素预测（{}），80 % 区间实际覆盖 {covered}",
                 match skill {
                     skill if skill >= 0.005 => "优于",
                     skill if skill > -0.005 => "相当于",
                     _ => "不优于",
                 },
-                skill * 100.0
+                told(skill, Language::Zh)
             ),
             (Some(origins), None) => {
                 let why = match self.no_skill {
@@ -164,6 +163,18 @@ impl Tested {
             }
             (None, _) => "历史太短，无法回测".to_owned(),
         }
+    }
+}
+
+/// A skill in words: one far below 0 as how many times the benchmark's score the model's is.
+fn told(skill: f64, language: Language) -> String {
+    match language {
+        Language::En if skill < -1.0 => {
+            format!("a score {:.0} times as large, where less is better", 1.0 - skill)
+        }
+        Language::Zh if skill < -1.0 => format!("误差为其 {:.0} 倍", 1.0 - skill),
+        Language::En => format!("skill {:+.0} %", skill * 100.0),
+        Language::Zh => format!("技巧 {:+.0} %", skill * 100.0),
     }
 }
 

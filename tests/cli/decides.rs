@@ -95,3 +95,62 @@ fn a_bad_question_is_named_and_a_missing_folder_is_made() {
     assert!(run.stdout.contains("Mine.") && run.stdout.contains("gpu_hours"), "{}", run.stdout);
     assert!(run.stderr.contains("own/slip.sql`, line 2: "), "{}", run.stderr);
 }
+
+/// Ten weeks from Monday 2026-01-05 in UTC, counted once an hour: all 16 GPUs of pool `short` are
+/// held, and one more waits in each week; of 32 GPUs in pool `free` 4 are held.
+fn pools() -> String {
+    let mut text =
+        "counted_at,cluster,partition,gpus_held,gpus_waiting,gpus_installed,period_s\n".to_owned();
+    let start = chrono::DateTime::parse_from_rfc3339("2026-01-05T00:00:00Z").unwrap();
+    for hour in 0..10 * 168 {
+        let at = (start + chrono::TimeDelta::hours(hour)).to_rfc3339();
+        text.push_str(&format!("{at},c,short,16,{},16,3600\n", hour / 168));
+        text.push_str(&format!("{at},c,free,4,0,32,3600\n"));
+    }
+    text
+}
+
+#[test]
+fn the_decision_is_the_sum_of_the_pools() {
+    // Breaks if GPUs that are free in one pool hide those that are missing in another: the fleet's
+    // 48 GPUs would hold the load of both for the ten weeks ahead.
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("loadline.toml"), "[calendar]\ntimezone = \"UTC\"\n").unwrap();
+    run_in(folder, &words("import gpu-counts -"), &pools());
+    let json = |args: &str| -> serde_json::Value {
+        serde_json::from_str(&ask(folder, args).stdout).unwrap()
+    };
+    let plan = json("plan --json");
+    let of = |scope: &str| {
+        let plans = plan["plans"].as_array().unwrap();
+        plans.iter().find(|plan| plan["scope"] == scope).unwrap().clone()
+    };
+    let (fleet, short, free) = (of("fleet"), of("short"), of("free"));
+    // The load of `short` is 16 to 25 and rises by 1 a week: 35 after ten more weeks, less 16.
+    assert_eq!((&short["advice"], &short["gpus_needed"]), (&"buy".into(), &19.into()), "{plan}");
+    assert_eq!(free["advice"], "fits");
+    assert_eq!((&fleet["advice"], &fleet["gpus_needed"]), (&"buy".into(), &19.into()));
+    assert_eq!((&fleet["gpus_to_buy"], &free["gpus_to_buy"]), (&19.into(), &0.into()));
+    let meets = fleet["meets"].as_str().unwrap();
+    assert!(meets.contains("1 of 2 pools needs more than its own: 19 GPUs"), "{meets}");
+    assert!(meets.contains("the other pools leave 28 free"), "{meets}");
+
+    let report = json("report --json --output -");
+    let decision = &report["decision"];
+    assert_eq!((&decision["action"], &decision["gpus_to_add"]), (&"buy".into(), &19.0.into()));
+    assert_eq!(decision["pools"][0]["pool"], "short");
+    assert_eq!(decision["pools"][0]["gpus_to_add"], 19.0);
+    assert_eq!(decision["pools"][1]["advice"], "fits");
+    let page = ask(folder, "report --format md --output -").stdout;
+    assert!(page.contains("in 1 of 2 pools; 19 more GPUs (19 in short) would let"), "{page}");
+    assert!(page.contains("| short | 16 | now | 19 | 19 | now | buy |"), "{page}");
+    assert!(page.contains("| free | 32 | – | 0 | – | – | fits |"), "{page}");
+
+    // What is added goes where it lacks; what is taken away must be named.
+    let added = ask(folder, "plan --add-gpus 19").stdout;
+    assert!(added.contains("capacity  35 GPUs, known from counts, 19 added"), "{added}");
+    assert!(added.contains("the load of each of 2 pools stays within its capacity"), "{added}");
+    let lost = run_in(folder, &words("plan --add-gpus -8"), "");
+    assert!(lost.code == Some(2) && lost.stderr.contains("--pool"), "{}", lost.stderr);
+}

@@ -87,7 +87,8 @@ fn words_tell_local_dates() {
         let started_at = week["week_started_at"].as_str().unwrap();
         assert!(started_at.ends_with("T00:00:00+08:00"), "{started_at}");
     }
-    let full = ask(&words("plan --json --growth 20 --add-gpus 20 --lead-time-days 3")).stdout;
+    let full =
+        ask(&words("plan --json --pool train --growth 20 --add-gpus 20 --lead-time-days 3")).stdout;
     let full: serde_json::Value = serde_json::from_str(&full).unwrap();
     let at = full["plans"][0]["full_at"].as_str().expect("twenty times the load in a year");
     let (day, rest) = at.split_once('T').unwrap();

@@ -41,8 +41,21 @@ pub enum Advice {
     Fits,
 }
 
-/// What to do: buy where a trend, or the growth that is assumed, leads to the shortfall, or the load was above capacity for the last
-/// four weeks, and the expansion rule says so too.
+impl Advice {
+    /// Its name in answers.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Buy => "buy",
+            Self::NotYet(_) => "not-yet",
+            Self::Fits => "fits",
+        }
+    }
+}
+
+/// What to do: buy where a trend leads to the shortfall, or the load was above capacity for the last
+/// four weeks, and the expansion rule says so too. Growth that is assumed is ground enough, and the
+/// rule, which looks back, has no say in it.
 ///
 /// # Example
 /// ```
@@ -59,8 +72,9 @@ pub fn advise(plan: &Plan, rule: Rule) -> Advice {
     if plan.gpus_needed == 0 || matches!(plan.meets, Meets::NotWithin { .. }) {
         return Advice::Fits;
     }
-    let grounded = plan.ground.is_trend() || plan.growth_assumed || plan.full_for_weeks;
+    let grounded = plan.ground.is_trend() || plan.full_for_weeks;
     match rule {
+        _ if plan.growth_assumed => Advice::Buy,
         _ if !grounded => Advice::NotYet(Wait::NoTrend),
         Rule::No => Advice::NotYet(Wait::Rule),
         Rule::Unknown => Advice::NotYet(Wait::RuleUnknown),

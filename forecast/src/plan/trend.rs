@@ -48,25 +48,21 @@ impl Trend {
         let whole: Vec<Past> = past.iter().copied().filter(|week| week.whole).collect();
         let enough = whole.len() >= TREND_WEEKS_MIN;
         let told = if enough { &whole } else { past };
-        let (last, slope) = line(told);
-        let off = |week: &Past| week.gpus - last - slope * week.place;
-        let misses: f64 = told.iter().map(|week| off(week).abs()).sum();
-        // A step has three figures to choose, a line two: it must do better for that.
-        let n = told.len() as f64;
-        let better = |step: &Step| step.misses * (n - 2.0) <= misses * (n - 3.0);
-        if let Some(step) = step(told).filter(better) {
-            return Self::level(told, Some(&step), step.ground());
+        if let Some((from, step)) = last_step(told) {
+            return Self::level(&told[from..], Some(&step), step.ground());
         }
         if !enough {
             let recent = &past[past.len().saturating_sub(PLAN_WEEKS_MIN)..];
             let few = Ground::FewWeeks { have: whole.len(), need: TREND_WEEKS_MIN };
             return Self { last: middle(recent).unwrap_or(0.0), ..Self::level(past, None, few) };
         }
-        let chance_ratio = chance_ratio(told);
+        let ((last, slope), chance_ratio) = (line(told), chance_ratio(told));
         if chance_ratio > CHANCE_RATIO_MAX || slope == 0.0 {
             return Self::level(told, None, Ground::Steady { weeks: told.len() });
         }
+        let off = |week: &Past| week.gpus - last - slope * week.place;
         let squares: f64 = told.iter().map(|week| off(week).powi(2)).sum();
+        let n = told.len() as f64;
         let ground = Ground::Trend { weeks: told.len(), chance_ratio };
         Self { ground, last, slope, spread: (squares / (n - 2.0)).sqrt(), weeks: n }
     }
@@ -105,7 +101,7 @@ impl Trend {
     }
 }
 
-/// The last step between two levels that is far beyond what the weeks vary by around them.
+/// A step between two levels that is far beyond what the weeks vary by around them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     /// Index of the first week after it.
@@ -125,6 +121,31 @@ impl Step {
             after_gpus: self.after_gpus,
         }
     }
+}
+
+/// The last step, and the index of the first week of the level before it. What follows a step is
+/// looked at again, so that a level that was left since is not held; there, a level is one of
+/// [`PLAN_WEEKS_MIN`] weeks, since two of four weeks often lie apart by chance.
+fn last_step(past: &[Past]) -> Option<(usize, Step)> {
+    let mut found = (0, step(past).filter(|step| better_than_line(step, past))?);
+    loop {
+        let from = found.0 + found.1.at;
+        let since = &past[from..];
+        let later = step(since)
+            .filter(|later| later.at >= PLAN_WEEKS_MIN && better_than_line(later, since));
+        match later {
+            Some(later) => found = (from, later),
+            None => return Some(found),
+        }
+    }
+}
+
+/// A step has three figures to choose, a line two: it must do better for that.
+fn better_than_line(step: &Step, past: &[Past]) -> bool {
+    let (last, slope) = line(past);
+    let misses: f64 = past.iter().map(|week| (week.gpus - last - slope * week.place).abs()).sum();
+    let n = past.len() as f64;
+    step.misses * (n - 2.0) <= misses * (n - 3.0)
 }
 
 /// The step with the least absolute distance from two levels. It counts where the levels differ by
@@ -234,6 +255,19 @@ mod tests {
         assert_eq!(slope, 0.0);
         let trend = Trend::fit(&past(&[40.0, 41.0, 80.0, 81.0]));
         assert!((trend.at(4, 0.5) - 80.5).abs() < 1e-3 && trend.at(4, 0.9) < 83.0);
+    }
+
+    #[test]
+    fn a_level_that_was_left_is_not_held() {
+        // Breaks if the load collapses and the plan still wants GPUs for what it was.
+        let left = [20.0, 21.0, 19.0, 20.0, 70.0, 72.0, 68.0, 71.0, 69.0, 13.0, 9.0];
+        let trend = Trend::fit(&past(&left));
+        let shift = Ground::LevelShift { week_ms: 9, before_gpus: 70.0, after_gpus: 11.0 };
+        assert_eq!(trend.ground, shift);
+        assert!((trend.at(4, 0.5) - 11.0).abs() < 1e-3, "{}", trend.at(4, 0.5));
+        // One week that lies apart has left nothing.
+        let (told, _) = ground(&left[..10]);
+        assert!(matches!(told, Ground::LevelShift { week_ms: 4, .. }), "{told:?}");
     }
 
     #[test]

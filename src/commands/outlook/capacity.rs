@@ -21,12 +21,20 @@ pub(in crate::commands) struct Capacity {
     pub(in crate::commands) gpus: f64,
     /// How that is known: config, inventory, counts or peak-held, which is a floor.
     pub(in crate::commands) source: String,
+    /// GPUs of these that are only known from below, in pools that nothing else tells.
+    pub(in crate::commands) gpus_floor: f64,
 }
 
 impl Capacity {
-    /// Only known from below: the most GPUs that jobs ever held.
+    /// Only known from below, in whole or in part: the most GPUs that jobs ever held.
     pub(in crate::commands) fn is_floor(&self) -> bool {
         self.source == "peak-held"
+    }
+
+    /// What is lacking where it is only known from below.
+    pub(in crate::commands) fn lack(&self) -> Lack {
+        let gpus_known = self.gpus - self.gpus_floor;
+        Lack::Capacity { gpus_known, gpus_held_most: self.gpus_floor }
     }
 }
 
@@ -41,14 +49,15 @@ pub(in crate::commands) async fn capacity_known(
     let text = "WITH latest AS (SELECT coalesce(\"partition\", 'default') AS pool, gpus_available, \
         source FROM capacity_hourly \
         WHERE hour_started_at = (SELECT max(hour_started_at) FROM capacity_hourly)) \
-        SELECT pool, sum(gpus_available) AS gpus, max(source) AS source FROM latest GROUP BY pool \
-        UNION ALL SELECT NULL AS pool, sum(gpus_available) AS gpus, max(source) AS source \
-        FROM latest";
+        SELECT pool, sum(gpus_available) AS gpus, max(source) AS source, \
+        sum(gpus_available) FILTER (WHERE source = 'peak-held') AS gpus_floor \
+        FROM latest GROUP BY GROUPING SETS ((pool), ())";
     let mut fleet = None;
     let mut pools = BTreeMap::new();
     for row in rows(&session.sql(text).await?) {
         let (Some(gpus), Some(source)) = (row.number("gpus"), row.text("source")) else { continue };
-        let capacity = Capacity { gpus, source };
+        let gpus_floor = row.number("gpus_floor").unwrap_or(0.0);
+        let capacity = Capacity { gpus, source, gpus_floor };
         match row.text("pool") {
             Some(pool) => drop(pools.insert(pool, capacity)),
             None => fleet = Some(capacity),
@@ -63,7 +72,7 @@ pub(in crate::commands) async fn capacity(session: &Session) -> Result<Capacitie
     if let Some(known) = capacity_known(session).await? {
         return Ok(known);
     }
-    let capacity = Lack::Capacity { gpus_held_most: 0.0 };
+    let capacity = Lack::CAPACITY;
     Err(match lack_of_demand(session).await? {
         // What is missing first is told first.
         Some(demand) => lacking(&demand).detail(capacity.with_remedy(Language::En)),
@@ -112,7 +121,7 @@ mod tests {
         let settings = ForecastSettings { horizon_steps: 48, ..ForecastSettings::default() };
         let made = forecast(&series.unwrap(), &[], &settings).unwrap();
         let calendar = Calendar::default();
-        let at = |gpus| Capacity { gpus, source: "inventory".to_owned() };
+        let at = |gpus| Capacity { gpus, source: "inventory".to_owned(), gpus_floor: 0.0 };
         let told = headroom(&made, &at(10.0), &calendar);
         let noon = DateTime::from_timestamp(84 * 3_600, 0).unwrap().fixed_offset();
         assert_eq!(told.p50, Some(Passing { first_at: noon, steps: 24 }));

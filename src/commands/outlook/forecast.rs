@@ -95,13 +95,13 @@ fn against(forecast: &Forecast, capacity: Option<&Capacity>, calendar: &Calendar
     match capacity {
         Some(capacity) => {
             let told = headroom(forecast, capacity, calendar).text(Language::En);
-            let unknown = Lack::Capacity { gpus_held_most: capacity.gpus };
+            let unknown = capacity.lack();
             match unknown.remedy(Language::En).filter(|_| capacity.is_floor()) {
                 Some(remedy) => format!("{told} ({remedy})"),
                 None => told,
             }
         }
-        None => Lack::Capacity { gpus_held_most: 0.0 }.with_remedy(Language::En),
+        None => Lack::CAPACITY.with_remedy(Language::En),
     }
 }
 

@@ -202,7 +202,7 @@ mod tests {
                 "gpus_idle",
                 1.0,
                 0.0,
-                "1 of 2 GPUs stay below 5 % while the busiest is at 90 %, limit 30 %",
+                "1 of 2 GPUs stays below 5 % while the busiest is at 90 %, limit 30 %",
             ),
             (
                 "idle-held",

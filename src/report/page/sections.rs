@@ -5,7 +5,7 @@ use chrono_tz::Tz;
 
 use super::super::answer;
 use super::super::chart::{self, Band, Bar, Line, number};
-use super::super::data::{HourDemand, ReportData};
+use super::super::data::{HourDemand, PoolDecision, ReportData};
 use super::super::finding;
 use super::super::words::{Language, Words, percent};
 use super::day::{daily, days_left_out};
@@ -114,8 +114,19 @@ fn outlook(data: &ReportData, language: Language, zone: Tz) -> String {
     if outlook.forecast.is_empty() {
         body.push_str(&format!("<p class=\"note\">{}</p>", words.no_forecast));
     }
+    if !data.decision.pools.is_empty() {
+        body.push_str(&pools(data, language, zone));
+    }
     body.push_str(&list(outlook.notes.iter().map(|note| note.text(language))));
     body
+}
+
+/// The pools that the decision is the sum of.
+fn pools(data: &ReportData, language: Language, zone: Tz) -> String {
+    let words = language.words();
+    let rows: Vec<Vec<String>> =
+        data.decision.pools.iter().map(|pool| pool.cells(language, zone)).collect();
+    table(&PoolDecision::head(words), &rows, words)
 }
 
 fn teams(data: &ReportData, words: &Words) -> String {

@@ -291,7 +291,8 @@ fn a_full_spool_loses_the_oldest_and_says_so() {
     let counted: u64 =
         told.iter().map(|t| t.split(' ').next().unwrap().parse::<u64>().unwrap()).sum();
     assert_eq!(counted, lost, "{told:?}");
-    assert!(told[0].contains(" rows from 2026-01-01T00:00:00Z to "), "{told:?}");
+    let first = |told: &String| told.contains(" rows from 2026-01-01T00:00:00Z to ");
+    assert!(told.iter().any(first), "{told:?}");
     // The oldest are gone, the newest are there.
     let samples = stored(folder.path(), Table::Samples);
     let instants = |rows: &RecordBatch| {
