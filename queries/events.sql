@@ -6,7 +6,7 @@
 -- lost, requires-reset, recovered (the first good reading after either), driver-failed (a whole
 -- node), uuid-changed (another board in the place), index-moved, node-moved, driver-changed, stale
 -- (the same reading again and again), clock-jump, memory-held (by no living process), rows-lost (on
--- the way to the store). recovered_at is when a GPU that was lost or needed a reset was read again,
+-- the way to the store), spool-copied (two collectors sent under the name of one spool). recovered_at is when a GPU that was lost or needed a reset was read again,
 -- NULL where it was not yet; hours is the time until then.
 WITH followed AS (
     SELECT e.*,

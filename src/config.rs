@@ -166,13 +166,15 @@ impl Config {
         let text = std::fs::read_to_string(named).map_err(|error| {
             Failure::new(format!("could not read `{}`: {error}", named.display()))
         })?;
-        let unusable = |detail: &str| {
-            Failure::new(format!("cannot read `{}`", named.display()))
-                .detail(detail)
+        let config: Self = toml::from_str(&text).map_err(|error| {
+            Failure::new(format!("cannot read `{}` as TOML of loadline", named.display()))
+                .detail(error.to_string().trim_end())
                 .hint("`loadline init` writes a commented one")
+        })?;
+        let unusable = |reason: &str| {
+            Failure::new(format!("a value in `{}` cannot be used: {reason}", named.display()))
+                .hint("`loadline init` writes a file with every key and what it may be")
         };
-        let config: Self =
-            toml::from_str(&text).map_err(|error| unusable(error.to_string().trim_end()))?;
         config.engine().check().map_err(|reason| unusable(&reason))?;
         config.slurm.check().map_err(|reason| unusable(&reason))?;
         config.collect.check().map_err(|reason| unusable(&reason))?;
@@ -218,6 +220,34 @@ mod tests {
         assert_eq!(config.energy.pue, 1.3);
         assert_eq!(config.slurm.ids().unwrap()[&1003], "gres/gpu:h100");
         assert_eq!(config.slurm.shards_per_gpu, Some(4.0));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loadline.toml");
+        // Breaks when a value that breaks a rule is told as a file that cannot be read.
+        for (text, wanted) in [
+            (
+                "[collect]\ninterval_s = 0.05\n",
+                "cannot be used: `collect.interval_s` is 0.05; it must be from 0.1 to 3600 seconds",
+            ),
+            (
+                "[collect]\nship = { to = \"store:7047\" }\n",
+                "cannot be used: `collect.ship.to` is `store:7047`; give `grpc://HOST:PORT`",
+            ),
+            (
+                "[collect]\nship = { to = \"grpc://a:1\", every_s = 0.05 }\n",
+                "cannot be used: `collect.ship.every_s` is `0.05`; it must be from 0.1 to 3600",
+            ),
+            ("[collect]\ninterval_s = 0.1\n", ""),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            match Config::read(Some(&path)) {
+                Ok(_) => assert_eq!(wanted, "", "{text}"),
+                Err(failure) => {
+                    let told = failure.to_string();
+                    assert!(told.contains(wanted) && !wanted.is_empty(), "{told}");
+                    assert!(told.contains("loadline.toml"), "{told}");
+                }
+            }
+        }
         for slip in ["shards_per_gpu = 0.5", "tres_ids = { gpu = \"gres/gpu\" }"] {
             let config: Config = toml::from_str(&format!("[slurm]\n{slip}\n")).unwrap();
             assert!(config.slurm.check().is_err(), "{slip}");

@@ -9,7 +9,7 @@ mod request;
 mod tests;
 mod token;
 
-pub use collect::CollectDesk;
+pub use collect::{BEARER_TOKEN_FILE, CollectDesk};
 pub use door::{Door, DoorSettings};
 pub use flight::{Flight, FlightDesk, FlightSettings};
 pub use metrics::page;

@@ -121,12 +121,14 @@ pub fn run_with(
 pub fn run_shipping(
     collectors: Vec<Box<dyn Collector>>,
     inbox: Inbox,
-    wal: Wal,
+    mut wal: Wal,
     shipper: Shipper,
     settings: &CollectSettings,
     health: &Arc<Health>,
     stop: &Stop,
 ) -> Result<(), IngestError> {
+    // What is written from now on has not been sent by anybody, whatever copy of the spool this is.
+    wal.renew();
     let ship = |wal: &Mutex<Wal>, done: &Stop| shipper.ship(wal, health, done);
     run_moving(collectors, inbox, wal, settings, health, stop, ship)
 }

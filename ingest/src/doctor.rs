@@ -114,9 +114,14 @@ pub async fn examine(
     }
     if let Some(folder) = store.folder() {
         for (place, what) in ailing(&folder.join(WAL_FOLDER))? {
+            let way_out = match place.ends_with(".damaged") {
+                true => "what could be read is in the tables: delete it once it has been looked at",
+                false => {
+                    "the next collector or server on this log moves what can be read into the \
+                     tables, and sets the segment aside as `.damaged`"
+                }
+            };
             let place = Path::new(WAL_FOLDER).join(place).to_string_lossy().into_owned();
-            let way_out = "what can be read is moved into the tables; the segment stays as \
-                           `.damaged`: delete it once it has been looked at";
             examined.findings.push(Finding::by_hand("damaged-wal", place, what, way_out.into()));
         }
     }

@@ -120,6 +120,16 @@ pub enum IngestError {
         /// What it said, or why it could not be reached.
         reason: String,
     },
+    /// A file that should hold a token does not.
+    #[error("no token in `{path}`, which {option} names: {reason}")]
+    Token {
+        /// Option or key that names the file.
+        option: &'static str,
+        /// File.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Arrow refused a batch: a bug on our side or a damaged file.
     #[error("could not convert a batch of rows")]
     Arrow(#[from] arrow::error::ArrowError),
@@ -132,6 +142,10 @@ impl IngestError {
         match self {
             Self::Format { hint, .. } | Self::Collect { hint, .. } => hint.clone(),
             Self::Damaged { hint, .. } => Some(hint.clone()),
+            Self::Token { path, .. } => Some(format!(
+                "make one: `openssl rand -hex 32 > {path}; chmod 600 {path}`; the server and those \
+                 who send to it have the same"
+            )),
             Self::NoMatch { .. } => {
                 Some("check the path; quote a glob so that the shell leaves it alone".into())
             }

@@ -32,11 +32,13 @@ pub enum EventKind {
     MemoryHeld,
     /// Rows were lost before they reached the store.
     RowsLost,
+    /// Two collectors sent other rows under the name of one spool.
+    SpoolCopied,
 }
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Lost,
         Self::RequiresReset,
         Self::Recovered,
@@ -49,6 +51,7 @@ impl EventKind {
         Self::ClockJump,
         Self::MemoryHeld,
         Self::RowsLost,
+        Self::SpoolCopied,
     ];
 
     /// The name in the table.
@@ -67,6 +70,7 @@ impl EventKind {
             Self::ClockJump => "clock-jump",
             Self::MemoryHeld => "memory-held",
             Self::RowsLost => "rows-lost",
+            Self::SpoolCopied => "spool-copied",
         }
     }
 

@@ -6,8 +6,13 @@
 //! - The rows of a table arrive in the order in which they were read. A call that was not answered
 //!   is sent again; the server knows how far it has each table of each log ([`crate::wal::Origin`]),
 //!   so that each row is kept once.
+//! - A log is one history. Each start of a collector begins a new one, so that a spool that was put
+//!   back to an older copy, or copied to another machine, is never taken for what was sent before.
+//!   Where a machine is put back or copied while it runs, the server answers that it had rows which
+//!   were never sent: they are sent again under a new name, and an event tells so.
 //! - The spool has a limit. When the server is away for longer, the oldest segment goes: the newest
-//!   readings tell of what is now. What is lost is counted, told, and an event in the store.
+//!   readings tell of what is now. What is lost is counted beside the segments, told, and an event
+//!   in the store once the server is there.
 //!
 //! # Form
 //! One call of `DoPut` for rows of one table with the same columns. Its descriptor is the path of
@@ -20,7 +25,12 @@ mod client;
 mod pace;
 mod settings;
 mod spool;
+mod state;
+#[cfg(test)]
+mod tests;
+mod token;
 mod wire;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,13 +40,18 @@ use chrono::Utc;
 
 use crate::collect::{Health, Stop, in_one_line};
 use crate::error::IngestError;
+use crate::event::{EventKind, batch};
 use crate::schema::Table;
 use crate::wal::{Position, Wal};
 use client::Client;
 use pace::Backoff;
 pub use settings::ShipSettings;
 use spool::Spool;
+pub use token::token;
 pub use wire::{CALL_BYTES_MAX, MESSAGE_BYTES_MAX, Put, PutError, descriptor, receive};
+
+/// Header of an answer that tells how many rows of the call the server had before.
+pub const KNOWN: &str = "loadline-rows-known";
 
 /// Time between two looks at whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -53,6 +68,10 @@ pub struct Shipper {
     backoff: Backoff,
     /// How far the server has each table.
     reached: BTreeMap<Table, Position>,
+    /// How far rows were sent of which the server has not answered that it has them. It may.
+    unanswered: BTreeMap<Table, Position>,
+    /// The log as this process began it: nobody else has its name.
+    own: String,
 }
 
 impl Shipper {
@@ -72,6 +91,8 @@ impl Shipper {
             every: settings.every(),
             backoff: Backoff::new(settings.every(), node),
             reached: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            own: String::new(),
         })
     }
 
@@ -88,6 +109,8 @@ impl Shipper {
             reason: error.to_string(),
         })?;
         health.note_ship(|_| ());
+        self.own = locked(wal).application();
+        self.spool.begin(&locked(wal), health);
         runtime.block_on(async {
             while !done.is_set() {
                 // A server that does not answer holds up no end: what was under way is sent again.
@@ -115,7 +138,10 @@ impl Shipper {
     async fn turn(&mut self, wal: &Mutex<Wal>, health: &Health, done: &Stop) -> Duration {
         loop {
             self.spool.fit(&mut locked(wal), &self.reached, health);
-            let sent = self.segment(wal, health).await;
+            let sent = match self.tell_lost(wal, health).await {
+                Ok(()) => self.segment(wal, health).await,
+                Err(error) => Err(error),
+            };
             let bytes = locked(wal).bytes();
             health.note_ship(|known| known.spool_bytes = bytes);
             match sent {
@@ -129,6 +155,16 @@ impl Shipper {
         }
     }
 
+    /// Tells the server of rows that were lost. That is in no segment, and is not lost with one.
+    async fn tell_lost(&mut self, wal: &Mutex<Wal>, health: &Health) -> Result<(), IngestError> {
+        let Some(event) = self.spool.next_word(&locked(wal))? else { return Ok(()) };
+        self.client.put(call::alone(Table::Events, event)?, "").await?;
+        self.spool.has_told(&locked(wal));
+        self.backoff.reset();
+        self.well(1, health);
+        Ok(())
+    }
+
     /// Sends the oldest segment, and deletes it. Whether there was one.
     async fn segment(&mut self, wal: &Mutex<Wal>, health: &Health) -> Result<bool, IngestError> {
         let (segment, log) = {
@@ -138,12 +174,23 @@ impl Shipper {
                 wal.close();
             }
             let Some(place) = wal.waiting().next() else { return Ok(false) };
-            (wal.read(place)?, wal.application())
+            let segment = wal.read(place)?;
+            health.note_gone(wal.gone());
+            let log = self.spool.state.name_of(&wal.log_of(&segment));
+            (segment, log)
         };
         let (parts, mut damaged) = call::parts(&segment);
         damaged |= !segment.damaged_at.is_empty();
         for call in call::calls(&parts, &self.reached, &log)? {
-            self.client.put(call.messages, call.until).await?;
+            let before = self.unanswered.insert(call.table, call.until);
+            let known = self.client.put(call.messages, &call.until.to_string()).await?;
+            self.unanswered.remove(&call.table);
+            // What an earlier run sent, or what was not answered, the server may well have. Other
+            // rows of a log that is this run's own it can only have from somebody else.
+            if known > 0 && before.is_none() && log == self.own {
+                self.rename(wal, &log, health)?;
+                return Ok(true);
+            }
             self.reached.insert(call.table, call.until);
             self.backoff.reset();
             self.well(call.rows, health);
@@ -158,6 +205,22 @@ impl Shipper {
         }
         locked(wal).forget(segment.number, &aside)?;
         Ok(true)
+    }
+
+    /// Goes on under another name, because somebody else sends other rows under `log`.
+    fn rename(&mut self, wal: &Mutex<Wal>, log: &str, health: &Health) -> Result<(), IngestError> {
+        let mut wal = locked(wal);
+        wal.renew();
+        self.own = wal.application();
+        self.spool.state.renamed.insert(log.to_owned(), self.own.clone());
+        self.spool.keep(&wal);
+        let detail = "another collector, or this machine before it was put back to an older copy, \
+                      has sent other rows under the name of this spool: those here are sent again \
+                      under a new one";
+        health.tell(detail);
+        let now = Utc::now().timestamp_millis();
+        let event = self.spool.event(EventKind::SpoolCopied, now, detail.to_owned());
+        wal.append(&[(Table::Events, batch(&[event])?)])
     }
 
     fn well(&mut self, rows: u64, health: &Health) {

@@ -17,5 +17,7 @@ pub mod sacct;
 pub(crate) mod sample;
 pub mod scrape;
 pub mod slurm;
+pub(crate) mod sound;
+pub(crate) mod text;
 pub(crate) mod trouble;
 pub(crate) mod value;

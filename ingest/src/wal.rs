@@ -21,6 +21,10 @@ mod disk;
 #[cfg(test)]
 mod disk_faults;
 mod flush;
+mod heal;
+mod known;
+mod name;
+mod note;
 mod origin;
 mod overlay;
 mod record;
@@ -29,8 +33,6 @@ mod segment;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,8 +41,12 @@ use arrow::array::RecordBatch;
 use crate::error::IngestError;
 use crate::schema::Table;
 pub(crate) use ailing::ailing;
-pub use disk::{Disk, LocalDisk, LogFile};
+pub use disk::{Disk, Held, LocalDisk, LogFile};
 pub use flush::{Flushed, flush};
+pub(crate) use heal::Gone;
+use known::Known;
+pub use name::check_name;
+use name::{application, draw};
 use origin::Reached;
 pub use origin::{Origin, Piece, Position};
 pub use overlay::{Overlay, overlay, waits};
@@ -75,7 +81,7 @@ pub struct Wal {
     id: LogId,
     settings: WalSettings,
     /// Held for as long as the log is open.
-    _lock: Box<dyn std::any::Any + Send + Sync>,
+    lock: Box<dyn Held>,
     open: Option<Writer>,
     /// Closed segments: number and bytes, in order.
     closed: Vec<(u64, u64)>,
@@ -87,7 +93,9 @@ pub struct Wal {
     previous: Option<Previous>,
     next: u64,
     /// How far the rows of other logs are known.
-    reached: Reached,
+    known: Known,
+    /// What somebody else removed, until it is asked for.
+    gone: Option<Gone>,
 }
 
 impl Wal {
@@ -110,32 +118,13 @@ impl Wal {
         name: &str,
         settings: WalSettings,
     ) -> Result<Self, IngestError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
-            return Err(IngestError::Setting {
-                what: "the name of a write-ahead log".into(),
-                value: name.to_owned(),
-                reason: "letters, digits, `-`, `_` and `.` make a name".into(),
-            });
-        }
+        check_name(name)?;
         let folder = folder.join(name);
         let failed = |action, source| wal_error(action, &folder, source);
         disk.make_folder(&folder).map_err(|error| failed("create", error))?;
         let lock = disk.lock(&folder.join("lock")).map_err(|error| failed("lock", error))?;
-        let found = Places::find(disk.as_ref(), &folder).map_err(|error| failed("list", error))?;
-        let (mut closed, mut reached) = (Vec::new(), Reached::new());
-        for place in found.places {
-            let segment = Segment::read(disk.as_ref(), &folder, place);
-            let segment = segment.map_err(|error| failed("read", error))?;
-            for (key, until) in segment.reached()? {
-                segment::note(&mut reached, key, until);
-            }
-            closed.push((segment.number, segment.bytes));
-        }
-        // Segments that hold nothing were begun in vain, and are no one's predecessor.
-        let previous = closed.iter().rfind(|(_, bytes)| *bytes > 0);
-        let previous = previous.map(|(number, bytes)| Previous { number: *number, bytes: *bytes });
-        let next = closed.last().map_or(1, |(number, _)| number + 1);
+        let found = heal::scan(disk.as_ref(), &folder)?;
+        let next = found.closed.last().map_or(1, |(number, _)| number + 1);
         // Numbers begin anew only under a new identity: a table remembers which it has.
         let id = found.id.unwrap_or_else(draw);
         Ok(Self {
@@ -144,15 +133,28 @@ impl Wal {
             name: name.to_owned(),
             id,
             settings,
-            _lock: lock,
+            lock,
             open: None,
-            closed,
+            previous: heal::previous(&found.closed),
+            closed: found.closed,
             moved: 0,
             damaged: BTreeSet::new(),
-            previous,
             next,
-            reached,
+            known: found.known,
+            gone: None,
         })
+    }
+
+    /// Goes on under a new identity: what is appended from now on is another log to whoever hears
+    /// of it, and what was appended before stays what it is.
+    pub(crate) fn renew(&mut self) {
+        self.close();
+        self.id = draw();
+    }
+
+    /// The name of the log as it was when `segment` was begun.
+    pub(crate) fn log_of(&self, segment: &Segment) -> String {
+        application(&self.name, segment.id.unwrap_or(self.id))
     }
 
     /// The name under which a table remembers which segments of this log it has.
@@ -186,12 +188,12 @@ impl Wal {
     }
 
     /// Keeps those rows that are not known yet from the log that they come from, as
-    /// [`Wal::append`] does. How many were known.
+    /// [`Wal::append`] does. How many of each piece were known.
     ///
     /// # Errors
     /// As [`Wal::append`].
-    pub fn append_pieces(&mut self, pieces: &[Piece]) -> Result<u64, IngestError> {
-        let (rows, news, known) = origin::unknown(pieces, &self.reached);
+    pub fn append_pieces(&mut self, pieces: &[Piece]) -> Result<Vec<u64>, IngestError> {
+        let (rows, news, known) = origin::unknown(pieces, self.known.reached());
         if !rows.is_empty() {
             self.write(&rows, news)?;
         }
@@ -200,6 +202,7 @@ impl Wal {
 
     fn write(&mut self, rows: &[(Table, RecordBatch)], news: Reached) -> Result<(), IngestError> {
         let record = record::encode(rows, &news)?;
+        self.look()?;
         let limit = self.settings.bytes_max;
         if self.bytes() + record.len() as u64 > limit {
             let waits = self.bytes();
@@ -210,34 +213,38 @@ impl Wal {
         if self.open.as_ref().is_some_and(|open| open.bytes() >= self.settings.segment_bytes) {
             self.close();
         }
-        let open = match &mut self.open {
+        let written = self.begun()?.append(&record);
+        // What a failed call left behind is cut off by the head of the next segment.
+        match written {
+            Ok(()) => self.known.take(news),
+            Err(_) => drop(self.close()),
+        }
+        written.map_err(|error| wal_error("append to", &self.folder, error))
+    }
+
+    /// The open segment, begun if need be.
+    fn begun(&mut self) -> Result<&mut Writer, IngestError> {
+        let open = match self.open.take() {
             Some(open) => open,
             None => {
                 // The segments before it may go: it tells all that they told of other logs.
-                let first = match self.reached.is_empty() {
+                let first = match self.known.is_empty() {
                     true => Vec::new(),
-                    false => record::encode(&[], &self.reached)?,
+                    false => record::encode(&[], self.known.in_order())?,
                 };
                 let number = self.next;
                 self.next += 1;
                 let (disk, folder) = (self.disk.as_ref(), &self.folder);
-                match Writer::create(disk, folder, self.id, number, self.previous, &first) {
-                    Ok(new) => self.open.insert(new),
-                    Err(error) => {
+                Writer::create(disk, folder, self.id, number, self.previous, &first).map_err(
+                    |error| {
                         // A full disk must not fill with segments that were begun in vain.
                         let _ = disk.remove(&segment::path(folder, number));
-                        return Err(wal_error("begin a segment of", folder, error));
-                    }
-                }
+                        wal_error("begin a segment of", folder, error)
+                    },
+                )?
             }
         };
-        let written = open.append(&record);
-        // What a failed call left behind is cut off by the head of the next segment.
-        match written {
-            Ok(()) => self.reached.extend(news),
-            Err(_) => drop(self.close()),
-        }
-        written.map_err(|error| wal_error("append to", &self.folder, error))
+        Ok(self.open.insert(open))
     }
 
     /// Closes the open segment. Number of the last closed one, if there is any.
@@ -250,14 +257,22 @@ impl Wal {
     }
 
     /// Takes note that the rows of the segments up to `last` are in the tables, and deletes these,
-    /// except the newest that there is: it tells how the next one is numbered. One in `damaged`, of which
-    /// some rows could not be read, is set aside as `<number>.wal.damaged`.
+    /// except the newest that there is: it tells how the next one is numbered. One in `damaged`, of
+    /// which some rows could not be read, is set aside as `<number>.wal.damaged`.
     ///
     /// # Errors
     /// [`IngestError::Wal`]; segments that stay are known to the tables and not seen again.
     pub(crate) fn forget(&mut self, last: u64, damaged: &[u64]) -> Result<(), IngestError> {
         self.moved = self.moved.max(last);
         self.damaged.extend(damaged);
+        // A damaged one is set aside at once: the next one is begun to tell the numbers. Where it
+        // cannot be, the next move sets it aside.
+        let newest = self.closed.last().map(|(number, _)| *number);
+        if self.open.is_none()
+            && newest.is_some_and(|n| n <= self.moved && self.damaged.contains(&n))
+        {
+            let _ = self.begun();
+        }
         let open = self.open.as_ref().map(Writer::number);
         let newest = open.or_else(|| Some(self.closed.last()?.0)).unwrap_or(0);
         while let Some((number, _)) = self.closed.first().copied()
@@ -286,8 +301,9 @@ impl Wal {
         waiting.map(|(number, bytes)| Place { number: *number, bytes: Some(*bytes) })
     }
 
-    /// Reads a closed segment.
-    pub(crate) fn read(&self, place: Place) -> Result<Segment, IngestError> {
+    /// Reads a closed segment. One that somebody removed is empty, which [`Wal::gone`] tells.
+    pub(crate) fn read(&mut self, place: Place) -> Result<Segment, IngestError> {
+        self.miss(place)?;
         Segment::read(self.disk.as_ref(), &self.folder, place)
             .map_err(|error| wal_error("read a segment of", &self.folder, error))
     }
@@ -319,16 +335,6 @@ fn logs(disk: &dyn Disk, folder: &Path) -> Result<Vec<Log>, IngestError> {
         }
     }
     Ok(found)
-}
-
-/// What a table calls the segments of a log.
-fn application(name: &str, id: LogId) -> String {
-    format!("loadline-wal/{name}/{id:032x}")
-}
-
-fn draw() -> LogId {
-    let half = || u128::from(RandomState::new().build_hasher().finish());
-    half() << 64 | half()
 }
 
 fn wal_error(action: &'static str, place: &Path, source: std::io::Error) -> IngestError {

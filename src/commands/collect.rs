@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_ingest::Store;
 use loadline_ingest::collect::{Collector, Health, Stop, inbox, run_shipping, run_with};
 use loadline_ingest::ship::Shipper;
 use loadline_ingest::source::folder::{FolderCollector, FolderSettings};
@@ -16,14 +15,15 @@ use loadline_ingest::source::remote_write::RemoteWrite;
 use loadline_ingest::source::sacct::SacctOptions;
 use loadline_ingest::source::scrape::ScrapeCollector;
 use loadline_ingest::source::slurm::SlurmCollector;
-use loadline_ingest::wal::{WAL_FOLDER, Wal};
+use loadline_ingest::wal::{WAL_FOLDER, Wal, check_name};
+use loadline_ingest::{IngestError, Store};
 
 use super::{Context, print};
 use crate::cli::{CollectArgs, CollectTask};
 use crate::config::{CollectConfig, Config};
 use crate::failure::Failure;
 use crate::report::plural;
-use crate::serve::{CollectDesk, Door};
+use crate::serve::{BEARER_TOKEN_FILE, CollectDesk, Door, Token};
 
 /// Where the host's name stands.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
@@ -34,10 +34,7 @@ pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Fai
     }
     let (store, config) = (context.store()?, context.config()?);
     let asked = asked(&config.collect, args)?;
-    let node = asked.name.clone().unwrap_or_else(host);
-    let shipper = asked.ship.as_ref();
-    let shipper = shipper.map(|ship| Shipper::new(ship, &node, asked.cluster.as_deref()));
-    let shipper = shipper.transpose()?;
+    let (node, shipper) = checked(&asked)?;
     let collectors = collectors(&config, &asked, &node)?;
     let folder = asked.ship.as_ref().map_or_else(|| wal_folder(&store), |ship| ship.spool.clone());
     let wal = Wal::open(&folder, &node, asked.wal_settings())?;
@@ -105,20 +102,46 @@ pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Fai
 /// What became of the rows.
 fn told(health: &Health) -> String {
     let writer = health.writer();
-    let kept = plural(writer.rows_appended_total, "row");
-    let dropped = writer.rows_dropped_total;
+    let (kept, dropped) = (writer.rows_appended_total, writer.rows_dropped_total);
+    let kept = match (kept, dropped) {
+        (0, 0) => "no rows came".to_owned(),
+        _ => format!("{} kept, {dropped} dropped", plural(kept, "row")),
+    };
     match health.ship() {
         Some(ship) => format!(
-            "{kept} kept, {dropped} dropped, {} sent, {} lost, {} in the spool",
+            "{kept}, {} sent, {} lost, {} in the spool",
             ship.rows_shipped_total,
             ship.rows_lost_total,
             plural(ship.spool_bytes, "byte")
         ),
-        None => {
-            let moves = plural(writer.flushes_total, "move");
-            format!("{kept} kept, {dropped} dropped, {moves} into the tables")
-        }
+        None => format!("{kept}, {}", moves(writer.flushes_total)),
     }
+}
+
+/// How often rows were moved.
+pub(super) fn moves(flushes: u64) -> String {
+    match flushes {
+        0 => "none had to be moved into the tables".to_owned(),
+        _ => format!("{} into the tables", plural(flushes, "move")),
+    }
+}
+
+/// The name of this node, and what sends its rows to a server; whatever can be seen to be wrong
+/// before anything is read is told here.
+fn checked(asked: &CollectConfig) -> Result<(String, Option<Shipper>), Failure> {
+    let node = asked.name.clone().unwrap_or_else(host);
+    check_name(&node).map_err(|error| match error {
+        IngestError::Setting { value, reason, .. } => {
+            Failure::usage(format!("cannot use the name `{value}` for this node: {reason}"))
+                .hint("give --name, or `name` under [collect]")
+        }
+        other => other.into(),
+    })?;
+    let shipper = asked.ship.as_ref();
+    let shipper = shipper.map(|ship| Shipper::new(ship, &node, asked.cluster.as_deref()));
+    let token = asked.door.as_ref().and_then(|door| door.bearer_token_file.as_deref());
+    token.map(|path| Token::open(path, BEARER_TOKEN_FILE)).transpose()?;
+    Ok((node, shipper.transpose()?))
 }
 
 /// The configuration with what the command line says.

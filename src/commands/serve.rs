@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadline_ingest::collect::{Health, Stop, inbox, run_with};
 use loadline_ingest::wal::Wal;
 
-use super::collect::{stop_on_signal, wal_folder};
+use super::collect::{moves, stop_on_signal, wal_folder};
 use super::{Context, print};
 use crate::cli::ServeArgs;
 use crate::failure::Failure;
@@ -63,12 +63,12 @@ pub(super) async fn run(context: &Context, args: &ServeArgs) -> Result<(), Failu
     stop.set();
     let kept = kept.await.map_err(|error| Failure::from_error(&error))?;
     let writer = health.writer();
-    print::aside(&format!(
-        "{} kept, {} had come before, {} into the tables",
-        plural(writer.rows_appended_total, "row"),
-        writer.rows_repeated_total,
-        plural(writer.flushes_total, "move")
-    ));
+    let (kept_rows, repeated) = (writer.rows_appended_total, writer.rows_repeated_total);
+    let came = match (kept_rows, repeated) {
+        (0, 0) => "no rows came".to_owned(),
+        _ => format!("{} kept, {repeated} had come before", plural(kept_rows, "row")),
+    };
+    print::aside(&format!("{came}, {}", moves(writer.flushes_total)));
     served?;
     Ok(kept?)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use loadline_ingest::IngestError;
 use loadline_ingest::collect::CollectSettings;
 use loadline_ingest::ship::ShipSettings;
 use loadline_ingest::source::folder::FolderSettings;
@@ -76,16 +77,25 @@ impl CollectConfig {
         ] {
             if !(least..=most).contains(&value) {
                 return Err(format!(
-                    "`collect.{name}` is {value}; it must be from {least} to {most}"
+                    "`collect.{name}` is {value}; it must be from {least} to {most} seconds"
                 ));
             }
         }
         if self.wal_bytes_max < 1 << 20 {
             let bytes = self.wal_bytes_max;
-            return Err(format!("`collect.wal_bytes_max` is {bytes}; it must be at least 1048576"));
+            return Err(format!(
+                "`collect.wal_bytes_max` is {bytes}; it must be at least 1048576 bytes"
+            ));
         }
         match &self.ship {
-            Some(ship) => ship.check().map_err(|error| error.to_string()),
+            Some(ship) => ship.check().map_err(|error| match error {
+                // Here no option was given: the key is what was written.
+                IngestError::Setting { what, value, reason } => {
+                    let key = if what.contains("every_s") { "every_s" } else { "to" };
+                    format!("`collect.ship.{key}` is `{value}`; {reason}")
+                }
+                other => other.to_string(),
+            }),
             None => Ok(()),
         }
     }

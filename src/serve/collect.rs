@@ -14,6 +14,9 @@ use super::token::{Token, TurnedAway};
 /// Name of the receiver in the health page.
 const NAME: &str = "remote-write";
 
+/// Key of the file with the token.
+pub const BEARER_TOKEN_FILE: &str = "`collect.door.bearer_token_file`";
+
 /// Time in which rows must be in the log: less than senders wait (30 s).
 const KEPT_WITHIN: Duration = Duration::from_secs(20);
 
@@ -68,7 +71,7 @@ impl CollectDesk {
             }
         };
         match self.sender.keep(gathered.clone(), KEPT_WITHIN) {
-            Ok(()) => {
+            Ok(_) => {
                 self.health.round(NAME, &gathered, None, began.elapsed());
                 Response { status: "204 No Content", headers: Vec::new(), body: String::new() }
             }
@@ -85,7 +88,7 @@ impl CollectDesk {
 
     /// The answer to one who lacks the token, where there is one.
     fn stranger(&self, request: &Request) -> Option<Response> {
-        let token = Token::in_file(self.bearer_token_file.as_ref()?);
+        let token = Token::in_file(self.bearer_token_file.as_ref()?, BEARER_TOKEN_FILE);
         match token.check(request.authorization.as_deref()) {
             Ok(()) => return None,
             Err(TurnedAway::NoToken(why)) => {
@@ -94,6 +97,7 @@ impl CollectDesk {
             }
             Err(TurnedAway::Stranger) => {}
         }
+        self.health.refused(NAME, "somebody without the token was turned away");
         let mut response = Response::text("401 Unauthorized", "give the token of this door");
         response.headers.push(("WWW-Authenticate", "Bearer".into()));
         Some(response)

@@ -6,13 +6,16 @@
 mod service;
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use loadline_ingest::collect::Stop;
 use loadline_ingest::ship::MESSAGE_BYTES_MAX;
+use rustls::InconsistentKeys;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
@@ -59,7 +62,8 @@ impl Flight {
     /// cannot be used.
     pub fn open(settings: &FlightSettings) -> Result<Self, Failure> {
         let listen = &settings.listen;
-        let token = settings.token_file.as_deref().map(Token::open).transpose()?;
+        let token = settings.token_file.as_deref();
+        let token = token.map(|path| Token::open(path, "--token-file")).transpose()?;
         let identity = settings.tls.as_ref().map(identity).transpose()?;
         let failed = |error: std::io::Error| {
             Failure::new(format!("could not listen on `{listen}`: {error}"))
@@ -145,10 +149,51 @@ impl Flight {
     }
 }
 
+/// The certificates and the key of this server, which belong together.
 fn identity((cert, key): &(PathBuf, PathBuf)) -> Result<Identity, Failure> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path)
-            .map_err(|error| Failure::new(format!("could not read `{}`: {error}", path.display())))
+    let read = |path: &Path, option: &str| {
+        std::fs::read(path).map_err(|error| {
+            let path = path.display();
+            Failure::new(format!("could not read `{path}`, which {option} names: {error}"))
+        })
     };
-    Ok(Identity::from_pem(read(cert)?, read(key)?))
+    let unusable = |path: &Path, option: &str, why: &str| {
+        Failure::new(format!("cannot use `{}`, which {option} names: {why}", path.display()))
+    };
+    let (certs_pem, key_pem) = (read(cert, "--tls-cert")?, read(key, "--tls-key")?);
+    let certs: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&certs_pem).collect();
+    let certs =
+        certs.map_err(|error| unusable(cert, "--tls-cert", &format!("it is no PEM: {error}")))?;
+    if certs.is_empty() {
+        let why = "it holds no certificate: those in PEM begin with `-----BEGIN CERTIFICATE-----`";
+        return Err(unusable(cert, "--tls-cert", why));
+    }
+    let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|_| {
+        let why = "it holds no key: those in PEM begin with `-----BEGIN PRIVATE KEY-----`";
+        unusable(key, "--tls-key", why)
+    })?;
+    let provider = rustls::crypto::ring::default_provider();
+    let signing = provider.key_provider.load_private_key(private);
+    let signing = signing.map_err(|error| {
+        unusable(key, "--tls-key", &format!("its key is of no known kind: {error}"))
+    })?;
+    match rustls::sign::CertifiedKey::new(certs, signing).keys_match() {
+        // Some keys do not tell the public part.
+        Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => {
+            Ok(Identity::from_pem(certs_pem, key_pem))
+        }
+        Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+            Err(Failure::new(format!(
+                "the key in `{}` is not that of the first certificate in `{}`",
+                key.display(),
+                cert.display()
+            ))
+            .hint("give --tls-key the key with which the certificate was made"))
+        }
+        Err(error) => Err(unusable(
+            cert,
+            "--tls-cert",
+            &format!("its first certificate cannot be read: {error}"),
+        )),
+    }
 }

@@ -11,13 +11,16 @@ use super::request::Response;
 /// is left out.
 type OfCollector = (&'static str, &'static str, &'static str, fn(&CollectorHealth) -> Option<f64>);
 
-const OF_COLLECTOR: [OfCollector; 9] = [
+const OF_COLLECTOR: [OfCollector; 10] = [
     ("up", "gauge", "Whether the last round did not fail.", |c| {
         Some(if c.last_failure.is_none() { 1.0 } else { 0.0 })
     }),
     ("rounds_total", "counter", "Rounds that were read.", |c| Some(c.rounds_total as f64)),
     ("failures_total", "counter", "Rounds that failed, wholly or in part.", |c| {
         Some(c.failures_total as f64)
+    }),
+    ("refused_total", "counter", "Calls of strangers, or not understood.", |c| {
+        Some(c.refused_total as f64)
     }),
     ("missed_total", "counter", "Rounds left out because the one before took too long.", |c| {
         Some(c.missed_total as f64)
@@ -36,7 +39,7 @@ const OF_COLLECTOR: [OfCollector; 9] = [
 /// A figure of the writer.
 type OfWriter = (&'static str, &'static str, &'static str, fn(&WriterHealth) -> Option<f64>);
 
-const OF_WRITER: [OfWriter; 11] = [
+const OF_WRITER: [OfWriter; 12] = [
     ("writer_rows_appended_total", "counter", "Rows in the log for good.", |w| {
         Some(w.rows_appended_total as f64)
     }),
@@ -65,6 +68,9 @@ const OF_WRITER: [OfWriter; 11] = [
     }),
     ("wal_segments_damaged_total", "counter", "Segments that could not be read whole.", |w| {
         Some(w.segments_damaged_total as f64)
+    }),
+    ("wal_bytes_lost_total", "counter", "Bytes of the log that somebody removed.", |w| {
+        Some(w.wal_bytes_lost_total as f64)
     }),
     ("days_compacted_total", "counter", "Days compacted.", |w| Some(w.days_compacted_total as f64)),
 ];

@@ -1,7 +1,7 @@
 //! One request of HTTP/1.1 and its answer, within limits of size and time.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Bytes of a request line and its headers, at most.
@@ -10,11 +10,25 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Headers of a request, at most.
 const HEADERS_MAX: usize = 64;
 
+/// How a client begins that takes the door for one with TLS.
+const TLS_RECORD: &[u8] = &[0x16, 0x03];
+
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// Time for the head of a request: from the beginning of the connection, or from the first byte of
+/// a later one. Whoever has something to ask says so at once.
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
+
 /// Time for a whole request, from its first byte.
 const REQUEST_WITHIN: Duration = Duration::from_secs(30);
+
+/// Bytes that are read, and thrown away, after a request was refused.
+const REST_BYTES_MAX: usize = 64 << 20;
+
+/// Time for these bytes, and between any two of them.
+const REST_WITHIN: Duration = Duration::from_secs(10);
+const REST_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Time that a connection may rest between two requests.
 const IDLE_MAX: Duration = Duration::from_secs(90);
@@ -77,13 +91,21 @@ impl Response {
     }
 }
 
-/// Reads the next request; `rest` holds what came before it and keeps what comes after it.
+/// Reads the next request; `rest` holds what came before it and keeps what comes after it. `first`
+/// tells whether it is the first one of its connection, and `begun` hears when some of it is there.
 pub(super) fn next(
     stream: &mut TcpStream,
     rest: &mut Vec<u8>,
     body_bytes_max: usize,
+    first: bool,
+    begun: &dyn Fn(),
 ) -> Result<Request, NoRequest> {
-    let mut until = Instant::now() + if rest.is_empty() { IDLE_MAX } else { REQUEST_WITHIN };
+    let now = Instant::now();
+    let mut until = now + if rest.is_empty() && !first { IDLE_MAX } else { HEAD_WITHIN };
+    let mut whole_until = now + REQUEST_WITHIN;
+    if !rest.is_empty() {
+        begun();
+    }
     let (mut request, head, length, waits) = loop {
         if let Some(parsed) = head(rest, body_bytes_max)? {
             break parsed;
@@ -94,10 +116,12 @@ pub(super) fn next(
                 "at most 16 KiB of headers",
             ));
         }
-        let first = rest.is_empty();
+        let empty = rest.is_empty();
         more(stream, rest, until)?;
-        if first {
-            until = Instant::now() + REQUEST_WITHIN;
+        if empty {
+            begun();
+            let now = Instant::now();
+            (until, whole_until) = (now + HEAD_WITHIN, now + REQUEST_WITHIN);
         }
     };
     if waits {
@@ -105,11 +129,29 @@ pub(super) fn next(
         go_on.map_err(|_| NoRequest::Ended)?;
     }
     while rest.len() < head + length {
-        more(stream, rest, until)?;
+        more(stream, rest, whole_until)?;
     }
     request.body = rest[head..head + length].to_vec();
     rest.drain(..head + length);
     Ok(request)
+}
+
+/// Ends a connection whose sender has more to say than was read. Closed with unread bytes it would
+/// be reset, and the sender would see that rather than the answer.
+pub(super) fn end(stream: &mut TcpStream) {
+    let until = Instant::now() + REST_WITHIN;
+    let mut chunk = [0; CHUNK_BYTES];
+    let mut left = REST_BYTES_MAX;
+    let ready = stream.shutdown(Shutdown::Write).is_ok()
+        && stream.set_read_timeout(Some(REST_PAUSE_MAX)).is_ok();
+    while ready && left > 0 && Instant::now() < until {
+        match stream.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(read) => left = left.saturating_sub(read),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
 }
 
 fn more(stream: &mut TcpStream, rest: &mut Vec<u8>, until: Instant) -> Result<(), NoRequest> {
@@ -143,6 +185,9 @@ fn head(
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);
     let bad = |words: &str| refused("400 Bad Request", words);
+    if bytes.starts_with(TLS_RECORD) {
+        return Err(bad("this door speaks no TLS: ask for http://, not https://"));
+    }
     let head = match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(head)) => head,
         Ok(httparse::Status::Partial) => return Ok(None),

@@ -1,5 +1,6 @@
 //! The door of `loadline collect` as senders and scrapers meet it.
 
+mod copies;
 mod flight;
 mod prometheus;
 mod ship;
@@ -217,6 +218,45 @@ fn requests_that_are_too_long_or_none_at_all_end_the_connection() {
         assert_eq!(answer(&mut stream), "HTTP/1.1 100 Continue\r\n\r\n");
         stream.write_all(&body()).unwrap();
         assert!(answer(&mut stream).starts_with("HTTP/1.1 204"));
+    });
+}
+
+#[test]
+fn who_sends_too_much_reads_the_answer_and_no_reset() {
+    // Breaks when a connection is closed while its sender still speaks: the answer is lost then.
+    with_door(WalSettings::default(), None, |address, _, _| {
+        let much = vec![b'x'; 8 << 20];
+        let get = "GET /metrics HTTP/1.1\r\n";
+        for (head, status) in [
+            (format!("{POST}\r\nContent-Length: {}\r\n\r\n", much.len()), "413"),
+            (format!("{get}A: "), "431"),
+            (format!("{POST}\r\nTransfer-Encoding: chunked\r\n\r\n"), "411"),
+        ] {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(&[head.as_bytes(), &much].concat()).unwrap();
+            let told = answer(&mut stream);
+            assert!(told.starts_with(&format!("HTTP/1.1 {status}")), "{told}");
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0, "{status}: it ends in good order");
+        }
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00]).unwrap();
+        assert!(answer(&mut stream).contains("this door speaks no TLS"));
+    });
+}
+
+#[test]
+fn connections_that_say_nothing_keep_nobody_out() {
+    // Breaks when as many silent connections as there is room for shut the door.
+    with_door(WalSettings::default(), None, |address, _, _| {
+        let get = "GET /metrics HTTP/1.1\r\nHost: x";
+        let mut silent: Vec<TcpStream> = Vec::new();
+        for _ in 0..300 {
+            silent.push(TcpStream::connect(address).unwrap());
+        }
+        let told = ask(&mut TcpStream::connect(address).unwrap(), get, b"");
+        assert!(told.starts_with("HTTP/1.1 200"), "{told}");
+        // Those that waited longest made room.
+        assert_eq!(silent[0].read(&mut [0]).unwrap_or(0), 0);
     });
 }
 

@@ -2,11 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use loadline_ingest::ship::token;
+
 use crate::failure::Failure;
 
 /// A token, read from its file at every question: it can be replaced while the program runs.
 #[derive(Debug, Clone)]
-pub struct Token(PathBuf);
+pub struct Token {
+    path: PathBuf,
+    /// What names the file.
+    option: &'static str,
+}
 
 /// Why somebody is turned away.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,32 +24,19 @@ pub enum TurnedAway {
 }
 
 impl Token {
-    /// The token in `path`, which need not be there yet.
+    /// The token in `path`, which need not be there yet; `option` is what names it.
     #[must_use]
-    pub fn in_file(path: &Path) -> Self {
-        Self(path.to_owned())
+    pub fn in_file(path: &Path, option: &'static str) -> Self {
+        Self { path: path.to_owned(), option }
     }
 
-    /// The same, of a file that must be there now.
+    /// The same, of a file that must hold a token now; `option` is what names it.
     ///
     /// # Errors
     /// A file that cannot be read or holds no token.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
-        let token = Self::in_file(path);
-        token.read().map_err(|reason| {
-            Failure::new(reason).hint("make one: `openssl rand -hex 32 > FILE; chmod 600 FILE`")
-        })?;
-        Ok(token)
-    }
-
-    fn read(&self) -> Result<String, String> {
-        let path = self.0.display();
-        let text = std::fs::read_to_string(&self.0);
-        let text = text.map_err(|error| format!("could not read `{path}`: {error}"))?;
-        match text.trim() {
-            "" => Err(format!("`{path}` holds no token")),
-            token => Ok(token.to_owned()),
-        }
+    pub fn open(path: &Path, option: &'static str) -> Result<Self, Failure> {
+        token(path, option)?;
+        Ok(Self { path: path.to_owned(), option })
     }
 
     /// Whether the value of `Authorization` holds it.
@@ -51,8 +44,12 @@ impl Token {
     /// # Errors
     /// [`TurnedAway`].
     pub fn check(&self, authorization: Option<&str>) -> Result<(), TurnedAway> {
-        let token = self.read().map_err(TurnedAway::NoToken)?;
-        let given = authorization.and_then(|text| text.strip_prefix("Bearer "));
+        let token = token(&self.path, self.option);
+        let token = token.map_err(|error| TurnedAway::NoToken(error.to_string()))?;
+        // The name of the scheme is written in any case (RFC 9110, 11.1).
+        let given = authorization.and_then(|text| text.split_once(' '));
+        let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let given = given.map(|(_, given)| given);
         match given.is_some_and(|given| same(given.trim().as_bytes(), token.as_bytes())) {
             true => Ok(()),
             false => Err(TurnedAway::Stranger),
@@ -74,14 +71,21 @@ mod tests {
     fn only_the_token_of_the_file_is_the_token() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        assert!(Token::open(&path).is_err());
+        let missing = Token::open(&path, "--token-file").unwrap_err().to_string();
+        assert!(missing.contains("which --token-file names: there is no such file"), "{missing}");
+        assert!(missing.contains("hint: make one: `openssl rand"), "{missing}");
         std::fs::write(&path, " \n").unwrap();
-        assert!(Token::open(&path).unwrap_err().to_string().contains("holds no token"));
-        let token = Token::in_file(&path);
+        let empty = Token::open(&path, "--token-file").unwrap_err().to_string();
+        assert!(empty.contains("it is empty"), "{empty}");
+        let token = Token::in_file(&path, "--token-file");
         assert!(matches!(token.check(Some("Bearer ")), Err(TurnedAway::NoToken(_))));
         std::fs::write(&path, "abc\n").unwrap();
-        assert_eq!(token.check(Some("Bearer abc")), Ok(()));
-        for wrong in [None, Some(""), Some("abc"), Some("Bearer ab"), Some("Bearer abcd")] {
+        // Breaks when a client that writes the scheme in lower case is turned away.
+        for right in ["Bearer abc", "bearer abc", "BEARER  abc "] {
+            assert_eq!(token.check(Some(right)), Ok(()), "{right}");
+        }
+        let wrong = ["", "abc", "Bearer", "Bearer ab", "Bearer abcd", "Basic abc", "Bearerabc"];
+        for wrong in wrong.map(Some).into_iter().chain([None]) {
             assert_eq!(token.check(wrong), Err(TurnedAway::Stranger), "{wrong:?}");
         }
     }

@@ -79,6 +79,19 @@ fn readings_or_none(folder: &Path) -> (u64, u64) {
 }
 
 #[test]
+fn a_run_in_which_nothing_came_says_so() {
+    // Breaks when moves are told of rows that there were none of.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("jobs")).unwrap();
+    let run = run_in(folder.path(), &words("collect --watch jobs --for 1s"), "");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let wanted = "no rows came, none had to be moved into the tables\n";
+    assert!(run.stderr.ends_with(wanted), "{}", run.stderr);
+    let run = run_in(folder.path(), &words("serve --listen 127.0.0.1:0 --for 1s"), "");
+    assert!(run.stderr.ends_with(wanted), "{}", run.stderr);
+}
+
+#[test]
 fn a_driver_that_is_not_there_is_told_with_the_way_out() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(

@@ -94,6 +94,11 @@ fn a_unit_is_shown_and_written_only_where_that_is_asked_for() {
     );
     assert_eq!(command, wanted);
     assert!(!folder.join("loadline-collect.service").exists());
+    // Breaks when the unit is given a `/tmp` of its own, in which its store is not.
+    let store = run_in(folder, &words("--store /tmp/x collect --slurm install --unit-dir ."), "");
+    assert!(!store.stdout.contains("PrivateTmp"), "{}", store.stdout);
+    assert!(store.stdout.contains("ReadWritePaths=-/tmp/x\n"), "{}", store.stdout);
+    assert!(store.stderr.contains("is in a folder for temporary files"), "{}", store.stderr);
 
     let written = run_in(folder, &words(&format!("{asked} install --unit-dir . --write")), "");
     assert_eq!(written.code, Some(0), "{}", written.stderr);

@@ -81,12 +81,23 @@ fn what_a_node_reads_is_in_the_store_of_the_server_once() {
 #[test]
 fn a_slip_in_where_rows_go_is_told_before_anything_is_read() {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("empty"), "").unwrap();
+    let door = "[collect.door]\nlisten = \"127.0.0.1:0\"\nbearer_token_file = \"none\"\n";
+    std::fs::write(folder.path().join("door.toml"), door).unwrap();
     for (text, wanted) in [
         ("collect --to store:7047", "give `grpc://HOST:PORT`, or `grpc+tls://HOST:PORT`"),
         ("collect --spool x", "--token-file, --ca-file and --spool are for a server"),
         ("collect --to grpc://a:1 --ca-file Cargo.toml", "a `grpc://` connection has none"),
         ("serve --listen 0.0.0.0:0", "anybody who reaches `0.0.0.0:0` could write to the store"),
-        ("serve --token-file token", "could not read `token`"),
+        ("serve --token-file token", "no token in `token`, which --token-file names: there is no"),
+        ("collect --to grpc://a:1 --token-file token", "no token in `token`, which --token-file"),
+        ("collect --to grpc://a:1 --token-file token install", "no token in `token`, which --tok"),
+        ("collect --to store:7047 install", "give `grpc://HOST:PORT`"),
+        ("collect --name a/b install", "cannot use the name `a/b` for this node"),
+        ("collect --name a/b", "cannot use the name `a/b` for this node"),
+        ("collect --to grpc+tls://a:1 --ca-file empty", "`empty`: it holds no certificate"),
+        ("collect --interval 1", "`1` has no unit: for seconds write `1s`"),
+        ("collect --config door.toml", "no token in `none`, which `collect.door.bearer_token"),
         ("serve --tls-cert cert.pem", "--tls-key <FILE>"),
     ] {
         let run = run_in(folder.path(), &words(text), "");

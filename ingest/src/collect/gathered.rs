@@ -7,6 +7,9 @@ use crate::error::IngestError;
 use crate::schema::Table;
 use crate::wal::{Origin, Piece};
 
+/// Lines kept aside that one round holds; further ones are only counted.
+const REJECTS_HELD: usize = 1_000;
+
 /// Rows and words of one round.
 #[derive(Debug, Clone, Default)]
 pub struct Gathered {
@@ -18,6 +21,8 @@ pub struct Gathered {
     pub notices: Vec<Notice>,
     /// Lines that were kept aside.
     pub rejects: Vec<Reject>,
+    /// Further ones, of which there are too many to hold each.
+    pub rejects_untold: u64,
     /// Measurements that were set to NULL.
     pub nulled: u64,
 }
@@ -55,7 +60,10 @@ impl Output for Gathered {
     fn read(&mut self, _: u64) {}
 
     fn reject(&mut self, reject: Reject) {
-        self.rejects.push(reject);
+        match self.rejects.len() < REJECTS_HELD {
+            true => self.rejects.push(reject),
+            false => self.rejects_untold += 1,
+        }
     }
 
     fn notice(&mut self, notice: Notice) {

@@ -9,6 +9,12 @@ use serde::Serialize;
 
 use super::Gathered;
 use crate::batch::Reject;
+use crate::source::text::{plain, shown};
+use crate::wal::Gone;
+
+/// Sources that are told one by one, and the name of all further ones together.
+const SOURCES_MAX: usize = 10_000;
+const OTHERS: &str = "others";
 
 /// How collecting goes. What is told here is also told to `tell`, in words.
 pub struct Health {
@@ -46,6 +52,11 @@ pub struct CollectorHealth {
     pub last_success_at: Option<DateTime<Utc>>,
     /// Why the last round failed, if it did.
     pub last_failure: Option<String>,
+    /// Calls that were refused: of somebody without the token, or that were not understood. They
+    /// say nothing of how the source goes.
+    pub refused_total: u64,
+    /// Why the last of them was.
+    pub last_refusal: Option<String>,
 }
 
 /// How writing goes.
@@ -69,6 +80,8 @@ pub struct WriterHealth {
     pub flush_failures_total: u64,
     /// Segments of the log of which some rows could not be read.
     pub segments_damaged_total: u64,
+    /// Bytes of the log that somebody removed before they were moved on.
+    pub wal_bytes_lost_total: u64,
     /// When rows were last moved.
     pub last_flush_at: Option<DateTime<Utc>>,
     /// Days compacted.
@@ -133,7 +146,8 @@ impl Health {
             known.rounds_total += 1;
             known.rows_total += gathered.row_count();
             known.nulled_total += gathered.nulled;
-            known.rejects_total += gathered.rejects.len() as u64;
+            let aside = gathered.rejects.len() as u64 + gathered.rejects_untold;
+            known.rejects_total += aside;
             known.last_round_s = took.as_secs_f64();
             news = match (&known.last_failure, &failure) {
                 (None, Some(failure)) => Some(format!("{name}: {failure}")),
@@ -148,7 +162,7 @@ impl Health {
                 None => known.last_success_at = Some(Utc::now()),
             }
             known.last_failure = failure;
-            kept_aside = told_aside(name, &gathered.rejects, &mut known.last_reject);
+            kept_aside = told_aside(name, &gathered.rejects, aside, &mut known.last_reject);
         });
         for text in
             news.iter().chain(&kept_aside).chain(gathered.notices.iter().map(|notice| &notice.text))
@@ -157,9 +171,40 @@ impl Health {
         }
     }
 
+    /// Counts a call of the source `name` that was refused, and tells why where that is another
+    /// reason than that of the one before. It changes nothing of how the source goes.
+    pub fn refused(&self, name: &str, why: &str) {
+        let why = plain(why);
+        let mut news = false;
+        self.note(name, |known| {
+            known.refused_total += 1;
+            news = known.last_refusal.as_ref() != Some(&why);
+            known.last_refusal = Some(why.clone());
+        });
+        if news {
+            self.tell(&format!("{name}: {why}"));
+        }
+    }
+
+    /// Counts and tells what somebody removed of the log while it was in use.
+    pub(crate) fn note_gone(&self, gone: Option<Gone>) {
+        let Some(Gone { segments, bytes, healed }) = gone else { return };
+        self.note_writer(|known| known.wal_bytes_lost_total += bytes);
+        let lost = match segments {
+            0 => "nothing waited in it".to_owned(),
+            1 => format!("a segment of {bytes} bytes is lost, with the rows that waited in it"),
+            _ => format!("{segments} segments of {bytes} bytes are lost, with the rows in them"),
+        };
+        let anew = if healed { "; it was made anew and takes rows" } else { "" };
+        self.tell(&format!("the write-ahead log was removed while it was in use: {lost}{anew}"));
+    }
+
     pub(super) fn note(&self, name: &str, note: impl FnOnce(&mut CollectorHealth)) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        note(state.collectors.entry(name.to_owned()).or_default());
+        // Who sends rows chooses a name: those of a large fleet have room, and not any number.
+        let room = state.collectors.len() < SOURCES_MAX || state.collectors.contains_key(name);
+        let name = if room { plain(name) } else { OTHERS.to_owned() };
+        note(state.collectors.entry(name).or_default());
     }
 
     pub(super) fn note_writer(&self, note: impl FnOnce(&mut WriterHealth)) {
@@ -172,12 +217,17 @@ impl Health {
     }
 
     pub(crate) fn tell(&self, text: &str) {
-        (self.tell)(text);
+        (self.tell)(&shown(text));
     }
 }
 
 /// That lines were kept aside, where another file or another reason than `last` is the first.
-fn told_aside(name: &str, rejects: &[Reject], last: &mut Option<String>) -> Option<String> {
+fn told_aside(
+    name: &str,
+    rejects: &[Reject],
+    count: u64,
+    last: &mut Option<String>,
+) -> Option<String> {
     let first = rejects.first()?;
     let Reject { file, line, reason, .. } = first;
     // The same reason comes with other figures at every round.
@@ -188,7 +238,6 @@ fn told_aside(name: &str, rejects: &[Reject], last: &mut Option<String>) -> Opti
     }
     let at = line.map_or_else(String::new, |line| format!(":{line}"));
     let reason: String = reason.chars().filter(|c| !c.is_control()).take(300).collect();
-    let count = rejects.len();
     Some(match count {
         1 => format!("{name}: a line was kept aside, {file}{at}: {reason}"),
         _ => format!("{name}: {count} lines were kept aside, the first {file}{at}: {reason}"),

@@ -19,8 +19,8 @@ pub(super) enum Work {
     End,
 }
 
-/// Whether rows are in the log, or why not.
-pub(super) type Answer = Result<(), String>;
+/// How many of the rows had come before, once all are in the log, or why they are not.
+pub(super) type Answer = Result<u64, String>;
 
 /// Hands rows to the writer and waits until they are in the log; clones hand to the same one.
 #[derive(Debug, Clone)]
@@ -59,13 +59,14 @@ pub fn inbox() -> (Sender, Inbox) {
 }
 
 impl Sender {
-    /// Returns when the rows are in the log, on the disk.
+    /// Returns when the rows are in the log, on the disk: how many of them had come before, from
+    /// the log that they come from.
     ///
     /// # Errors
     /// [`NotKept`], when they are not, or not yet.
-    pub fn keep(&self, gathered: Gathered, within: Duration) -> Result<(), NotKept> {
+    pub fn keep(&self, gathered: Gathered, within: Duration) -> Result<u64, NotKept> {
         if gathered.rows.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let (answer, answered) = sync_channel(1);
         self.0.try_send(Work::Asked(gathered, answer)).map_err(|error| match error {

@@ -45,14 +45,18 @@ pub(super) fn keep(
     loop {
         let look = LOOK_EVERY.min(settings.flush_every);
         let ended = done.wait_until(Instant::now() + look);
-        let full = {
-            let wal = wal.lock().unwrap_or_else(PoisonError::into_inner);
-            wal.bytes() >= settings.flush_bytes && !failing
+        let (full, gone) = {
+            let mut wal = wal.lock().unwrap_or_else(PoisonError::into_inner);
+            // What keeps it from being seen is told when rows are appended.
+            let _ = wal.look();
+            (wal.bytes() >= settings.flush_bytes && !failing, wal.gone())
         };
+        health.note_gone(gone);
         if !ended && !full && flushed.elapsed() < settings.flush_every {
             continue;
         }
         let moved = runtime.block_on(flush(wal, store));
+        health.note_gone(wal.lock().unwrap_or_else(PoisonError::into_inner).gone());
         flushed = Instant::now();
         note(health, wal, &moved, failing);
         failing = moved.is_err();
@@ -89,7 +93,7 @@ fn note(
     match moved {
         Ok(flushed) => {
             health.note_writer(|known| {
-                known.flushes_total += 1;
+                known.flushes_total += u64::from(flushed.summary.is_some());
                 known.last_flush_at = Some(Utc::now());
                 known.segments_damaged_total += flushed.damaged.len() as u64;
                 known.wal_bytes = bytes;

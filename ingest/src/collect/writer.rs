@@ -9,6 +9,7 @@ use super::inbox::{Answer, Work};
 use super::reader::in_one_line;
 use super::{CollectSettings, Gathered, Health};
 use crate::error::IngestError;
+use crate::source::text::counted;
 use crate::wal::Wal;
 
 /// How long rows whose sender waits are held, to be appended together with others.
@@ -31,10 +32,20 @@ impl Waiting {
         }
     }
 
-    /// Tells those who wait. A sender that has gone hears nothing.
-    fn answer(&mut self, answer: &Answer) {
-        for (_, sender) in self.asked.drain(..) {
-            let _ = sender.try_send(answer.clone());
+    /// Tells those who wait; `known` is how many rows of each batch had come before, in the order
+    /// of [`Waiting::all`]. A sender that has gone hears nothing.
+    fn answer(&mut self, kept: Result<&[u64], &IngestError>, batches_of_rounds: usize) {
+        let mut known = kept.map(|known| known.get(batches_of_rounds..).unwrap_or_default());
+        for (gathered, sender) in self.asked.drain(..) {
+            let answer: Answer = match &mut known {
+                Ok(left) => {
+                    let (own, rest) = left.split_at(gathered.rows.len().min(left.len()));
+                    *left = rest;
+                    Ok(own.iter().sum())
+                }
+                Err(error) => Err(in_one_line(*error)),
+            };
+            let _ = sender.try_send(answer);
         }
     }
 
@@ -72,9 +83,6 @@ pub(super) fn write(
         let until = Instant::now() + settings.append_every;
         let ended = gather(receive, &mut waiting, until);
         let appended = append(&mut waiting, wal, health);
-        let answer = appended.as_ref().copied().map_err(|error| in_one_line(error));
-        // Rows that were not kept stay with those who sent them, and come again.
-        waiting.answer(&answer);
         if let Err(error) = &appended {
             health.note_writer(|known| known.append_failures_total += 1);
             if !failing {
@@ -83,7 +91,8 @@ pub(super) fn write(
             let dropped = waiting.fit(settings.waiting_bytes_max);
             if dropped > 0 {
                 health.note_writer(|known| known.rows_dropped_total += dropped);
-                health.tell(&format!("{dropped} rows were dropped: memory for them is full"));
+                let rows = counted(dropped, "row");
+                health.tell(&format!("{rows} dropped: memory for rows that wait is full"));
             }
         } else if failing {
             health.tell("the write-ahead log takes rows again");
@@ -123,19 +132,25 @@ fn gather(receive: &Receiver<Work>, waiting: &mut Waiting, mut until: Instant) -
     }
 }
 
+/// Appends all that waits, and answers those who wait for that. Rows that were not kept stay with
+/// those who sent them, and come again.
 fn append(waiting: &mut Waiting, wal: &Mutex<Wal>, health: &Health) -> Result<(), IngestError> {
     let pieces: Vec<_> = waiting.all().flat_map(Gathered::pieces).collect();
     if pieces.is_empty() {
         return Ok(());
     }
     let mut wal = wal.lock().unwrap_or_else(PoisonError::into_inner);
-    let repeated = wal.append_pieces(&pieces)?;
-    let bytes = wal.bytes();
+    let kept = wal.append_pieces(&pieces);
+    let (bytes, gone) = (wal.bytes(), wal.gone());
     drop(wal);
-    let appended: u64 = waiting.all().map(Gathered::row_count).sum();
+    health.note_gone(gone);
+    let of_rounds = waiting.rounds.iter().map(|round| round.rows.len()).sum();
+    let rows: u64 = waiting.all().map(Gathered::row_count).sum();
+    waiting.answer(kept.as_deref(), of_rounds);
+    let repeated: u64 = kept?.iter().sum();
     (waiting.rounds, waiting.bytes) = (VecDeque::new(), 0);
     health.note_writer(|known| {
-        known.rows_appended_total += appended - repeated;
+        known.rows_appended_total += rows - repeated;
         known.rows_repeated_total += repeated;
         known.wal_bytes = bytes;
     });

@@ -105,3 +105,32 @@ async fn files_that_no_version_needs_are_found_after_the_time_of_grace() {
     assert!(mend(&store, &examined.findings[0]).await.unwrap());
     assert_eq!(rows(&store).await, 7);
 }
+
+#[tokio::test]
+async fn a_damaged_segment_is_told_under_the_name_that_it_has() {
+    // Breaks when the doctor tells of a file that was set aside while none was.
+    let (folder, store) = store();
+    let logs = folder.path().join(WAL_FOLDER);
+    let mut wal = crate::wal::Wal::open(&logs, "a", crate::wal::WalSettings::default()).unwrap();
+    for second in [0, 30, 60] {
+        wal.append(&[(Table::Samples, readings("GPU-a", &[second]))]).unwrap();
+    }
+    let segment = logs.join("a/0000000000000001.wal");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let third = bytes.len() / 3;
+    bytes[third + 100] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let found = async || {
+        let examined = look(&store).await;
+        let damaged = examined.findings.into_iter().filter(|found| found.kind == "damaged-wal");
+        let [found] = <[Finding; 1]>::try_from(damaged.collect::<Vec<_>>()).unwrap();
+        (found.place, found.way_out)
+    };
+    let (place, way_out) = found().await;
+    assert_eq!(place, "_wal/a/0000000000000001.wal");
+    assert!(way_out.contains("and sets the segment aside as `.damaged`"), "{way_out}");
+    crate::wal::flush(&std::sync::Mutex::new(wal), &store).await.unwrap();
+    let (place, way_out) = found().await;
+    assert_eq!(place, "_wal/a/0000000000000001.wal.damaged");
+    assert!(way_out.contains("delete it once it has been looked at"), "{way_out}");
+}

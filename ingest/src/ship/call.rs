@@ -99,6 +99,15 @@ pub(super) fn calls(
     Ok(calls)
 }
 
+/// Messages of a call of rows that no log holds.
+pub(super) fn alone(table: Table, rows: RecordBatch) -> Result<Vec<FlightData>, ArrowError> {
+    let mut messages = batches_to_flight_data(&rows.schema(), vec![rows])?;
+    if let Some(first) = messages.first_mut() {
+        first.flight_descriptor = Some(wire::descriptor(table, None));
+    }
+    Ok(messages)
+}
+
 fn begin(table: Table, schema: &Schema, log: &str) -> Call {
     let mut first: FlightData = SchemaAsIpc::new(schema, &Default::default()).into();
     first.flight_descriptor = Some(wire::descriptor(table, Some(log)));

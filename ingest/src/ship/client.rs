@@ -1,18 +1,20 @@
 //! The connection to a server.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use arrow_flight::FlightData;
 use arrow_flight::flight_service_client::FlightServiceClient;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
-use tonic::{Code, Request, Status};
+use tonic::{Request, Status};
 
 use super::settings::ShipSettings;
-use crate::collect::in_one_line;
+use super::token::token;
+use super::{KNOWN, words};
 use crate::error::IngestError;
-use crate::wal::Position;
 
 /// Time in which a connection must be there.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
@@ -20,13 +22,17 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
 /// Time in which a call must be answered.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 
+/// The option that names the file with the token.
+const TOKEN_FILE: &str = "--token-file (`collect.ship.token_file`)";
+
 /// A connection that is made when there is something to send.
 #[derive(Debug)]
 pub(super) struct Client {
-    to: String,
+    settings: ShipSettings,
     endpoint: Endpoint,
-    token_file: Option<PathBuf>,
     open: Option<(FlightServiceClient<Channel>, Option<MetadataValue<Ascii>>)>,
+    /// Whether the server has ever answered.
+    answered: bool,
 }
 
 impl Client {
@@ -34,7 +40,7 @@ impl Client {
         let to = settings.to.clone();
         let unusable = |error: tonic::transport::Error| IngestError::Ship {
             to: to.clone(),
-            reason: in_one_line(&error),
+            reason: words::of_connection(&error, settings),
         };
         let (url, tls) = settings.url()?;
         let mut endpoint = Endpoint::from_shared(url)
@@ -42,40 +48,54 @@ impl Client {
             .connect_timeout(CONNECTED_WITHIN)
             .timeout(ANSWERED_WITHIN)
             .http2_keep_alive_interval(ANSWERED_WITHIN);
-        let ca = settings.ca_file.as_ref();
-        let ca = ca.map(|path| std::fs::read(path).map_err(|source| unreadable(path, source)));
         if tls {
-            let config = match ca.transpose()? {
-                Some(pem) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)),
+            let config = match &settings.ca_file {
+                Some(path) => ClientTlsConfig::new().ca_certificate(certificates(path)?),
                 None => ClientTlsConfig::new().with_native_roots(),
             };
-            endpoint = endpoint.tls_config(config).map_err(unusable)?;
-        } else if let Some(path) = ca.and(settings.ca_file.as_ref()) {
-            return Err(IngestError::Setting {
-                what: "certificates".into(),
-                value: path.display().to_string(),
-                reason: "a `grpc://` connection has none: give `grpc+tls://HOST:PORT`".into(),
-            });
+            let own = settings.ca_file.is_none();
+            endpoint = endpoint.tls_config(config).map_err(|error| match own {
+                true => IngestError::Ship {
+                    to: to.clone(),
+                    reason: format!(
+                        "this system has no certificates by which to know a server ({}): install \
+                         them (`ca-certificates`), or name those of its signer with --ca-file",
+                        words::of_connection(&error, settings)
+                    ),
+                },
+                false => unusable(error),
+            })?;
+        } else if let Some(path) = &settings.ca_file {
+            return Err(refused(
+                path,
+                "a `grpc://` connection has none: give `grpc+tls://HOST:PORT`",
+            ));
         }
-        let token_file = settings.token_file.clone();
-        Ok(Self { to: settings.to.clone(), endpoint, token_file, open: None })
+        if let Some(path) = &settings.token_file {
+            token(path, TOKEN_FILE)?;
+        }
+        Ok(Self { settings: settings.clone(), endpoint, open: None, answered: false })
     }
 
     /// URL of the server.
     pub(super) fn to(&self) -> &str {
-        &self.to
+        &self.settings.to
     }
 
-    /// Returns when the server has the rows on its disk, up to `until`.
+    /// Returns when the server has the rows on its disk, up to `until`: how many of them it had
+    /// before.
     pub(super) async fn put(
         &mut self,
         messages: Vec<FlightData>,
-        until: Position,
-    ) -> Result<(), IngestError> {
+        until: &str,
+    ) -> Result<u64, IngestError> {
         let put = self.answer(messages, until);
         let answer = tokio::time::timeout(ANSWERED_WITHIN + CONNECTED_WITHIN, put).await;
         let failed = match answer {
-            Ok(Ok(())) => return Ok(()),
+            Ok(Ok(known)) => {
+                self.answered = true;
+                return Ok(known);
+            }
             Ok(Err(error)) => error,
             Err(_) => self.failed(format!("no answer in {} s", ANSWERED_WITHIN.as_secs())),
         };
@@ -83,11 +103,7 @@ impl Client {
         Err(failed)
     }
 
-    async fn answer(
-        &mut self,
-        messages: Vec<FlightData>,
-        until: Position,
-    ) -> Result<(), IngestError> {
+    async fn answer(&mut self, messages: Vec<FlightData>, until: &str) -> Result<u64, IngestError> {
         let (mut client, token) = match &self.open {
             Some(open) => open.clone(),
             None => self.connect().await?,
@@ -97,16 +113,21 @@ impl Client {
             request.metadata_mut().insert("authorization", token);
         }
         let answered = async {
-            let mut answer = client.do_put(request).await?.into_inner();
+            let answer = client.do_put(request).await?;
+            let known = answer.metadata().get(KNOWN).and_then(|known| known.to_str().ok());
+            let known = known.and_then(|known| known.parse().ok()).unwrap_or(0);
+            let mut answer = answer.into_inner();
             let mut last = None;
             while let Some(result) = answer.message().await? {
                 last = Some(result.app_metadata);
             }
-            Ok::<_, Status>(last)
+            Ok::<_, Status>((last, known))
         };
-        let last = answered.await.map_err(|status| self.refused(&status))?;
+        let (last, known) = answered.await.map_err(|status| {
+            self.failed(words::of_call(&status, &self.settings, self.answered))
+        })?;
         match last {
-            Some(told) if *told == *until.to_string().as_bytes() => Ok(()),
+            Some(told) if *told == *until.as_bytes() => Ok(known),
             _ => Err(self.failed("it does not say how far it has the rows".into())),
         }
     }
@@ -114,43 +135,47 @@ impl Client {
     async fn connect(
         &mut self,
     ) -> Result<(FlightServiceClient<Channel>, Option<MetadataValue<Ascii>>), IngestError> {
-        let token = match &self.token_file {
+        let token = match &self.settings.token_file {
             None => None,
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|e| unreadable(path, e))?;
-                let mut token =
-                    format!("Bearer {}", text.trim())
-                        .parse::<MetadataValue<Ascii>>()
-                        .map_err(|_| self.failed(format!("no token in `{}`", path.display())))?;
-                token.set_sensitive(true);
-                Some(token)
+                let bearer = format!("Bearer {}", token(path, TOKEN_FILE)?).parse();
+                let mut bearer: MetadataValue<Ascii> =
+                    bearer.map_err(|_| self.failed(format!("no token in `{}`", path.display())))?;
+                bearer.set_sensitive(true);
+                Some(bearer)
             }
         };
         let channel = self.endpoint.connect().await;
-        let channel = channel.map_err(|error| self.failed(in_one_line(&error)))?;
+        let channel =
+            channel.map_err(|error| self.failed(words::of_connection(&error, &self.settings)))?;
         let open = (FlightServiceClient::new(channel), token);
         self.open = Some(open.clone());
         Ok(open)
     }
 
-    fn refused(&self, status: &Status) -> IngestError {
-        let said = status.message();
-        self.failed(match (status.code(), &self.token_file) {
-            (Code::Unauthenticated, Some(path)) => {
-                format!("it does not know the token in `{}`: {said}", path.display())
-            }
-            (Code::Unauthenticated, None) => format!("it asks for a token: {said}"),
-            (Code::Unimplemented, _) => format!("it takes no rows: {said}"),
-            (Code::Unavailable | Code::Unknown, _) => in_one_line(status),
-            (code, _) => format!("{said} ({code:?})"),
-        })
-    }
-
     fn failed(&self, reason: String) -> IngestError {
-        IngestError::Ship { to: self.to.clone(), reason }
+        IngestError::Ship { to: self.settings.to.clone(), reason }
     }
 }
 
-fn unreadable(path: &std::path::Path, source: std::io::Error) -> IngestError {
-    IngestError::Read { path: path.display().to_string(), source }
+/// The certificates of a file.
+fn certificates(path: &Path) -> Result<Certificate, IngestError> {
+    let pem = std::fs::read(path).map_err(|error| refused(path, &error.to_string()))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(refused(
+            path,
+            "it holds no certificate: those in PEM begin with `-----BEGIN CERTIFICATE-----`",
+        )),
+        Ok(_) => Ok(Certificate::from_pem(pem)),
+        Err(error) => Err(refused(path, &format!("it is no PEM: {error}"))),
+    }
+}
+
+fn refused(path: &Path, reason: &str) -> IngestError {
+    IngestError::Setting {
+        what: "--ca-file (`collect.ship.ca_file`)".into(),
+        value: path.display().to_string(),
+        reason: reason.into(),
+    }
 }

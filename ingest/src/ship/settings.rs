@@ -51,9 +51,9 @@ impl ShipSettings {
         self.url()?;
         if !(0.1..=3_600.0).contains(&self.every_s) {
             return Err(IngestError::Setting {
-                what: "collect.ship.every_s".into(),
+                what: "`collect.ship.every_s`".into(),
                 value: self.every_s.to_string(),
-                reason: "it must be from 0.1 to 3600".into(),
+                reason: "it must be from 0.1 to 3600 seconds".into(),
             });
         }
         Ok(())
@@ -66,7 +66,7 @@ impl ShipSettings {
     /// The address in the scheme of HTTP, and whether it is encrypted.
     pub(super) fn url(&self) -> Result<(String, bool), IngestError> {
         let refuse = |reason: &str| IngestError::Setting {
-            what: "the server to send rows to".into(),
+            what: "`--to` (`collect.ship.to`)".into(),
             value: self.to.clone(),
             reason: reason.into(),
         };
@@ -91,6 +91,17 @@ impl ShipSettings {
             return Err(refuse("a URL holds no secrets: give the token in a file"));
         }
         Ok((format!("{scheme}://{}", place.trim_end_matches('/')), tls))
+    }
+
+    /// Whether the connection is encrypted.
+    pub(super) fn tls(&self) -> bool {
+        self.url().is_ok_and(|(_, tls)| tls)
+    }
+
+    /// The server's name or address.
+    pub(super) fn host(&self) -> Option<String> {
+        let (url, _) = self.url().ok()?;
+        Some(Url::parse(&url).ok()?.host_str()?.to_owned())
     }
 
     /// Whether rows and token pass a network that others can read.

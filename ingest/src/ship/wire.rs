@@ -6,11 +6,14 @@ use arrow::array::RecordBatch;
 use arrow_flight::decode::{DecodedPayload, FlightDataDecoder};
 use arrow_flight::error::FlightError;
 use arrow_flight::{FlightData, FlightDescriptor};
+use chrono::Utc;
 use futures::{Stream, StreamExt};
 use tonic::Status;
 
-use crate::collect::Gathered;
+use crate::batch::{Output as _, Reject};
+use crate::collect::{Gathered, in_one_line};
 use crate::schema::Table;
+use crate::source::sound::sound;
 use crate::wal::{Origin, Position, check};
 
 /// Bytes of one message that a server takes, at most.
@@ -51,7 +54,7 @@ pub enum PutError {
     #[error("a call of more than {CALL_BYTES_MAX} bytes: send fewer rows at once")]
     TooLarge,
     /// It did not come to its end.
-    #[error("{0}")]
+    #[error("the call did not come to its end: {}", .0.message())]
     Broken(Status),
 }
 
@@ -77,15 +80,16 @@ pub async fn receive(
     });
     let mut decoder = FlightDataDecoder::new(messages);
     let mut put = Put { log, until: None, gathered: Gathered::default() };
+    let now_ms = Utc::now().timestamp_millis();
     while let Some(message) = decoder.next().await {
         let message = message.map_err(|error| match error {
             FlightError::Tonic(status) => PutError::Broken(*status),
             FlightError::ExternalError(_) => PutError::TooLarge,
-            error => PutError::Malformed(error.to_string()),
+            error => PutError::Malformed(words_of(&error)),
         })?;
         match message.payload {
             DecodedPayload::RecordBatch(rows) => {
-                put.add(table, rows, &message.inner.app_metadata).map_err(malformed)?;
+                put.add(table, &rows, &message.inner.app_metadata, now_ms).map_err(malformed)?;
             }
             DecodedPayload::Schema(_) | DecodedPayload::None => {}
         }
@@ -94,20 +98,49 @@ pub async fn receive(
 }
 
 impl Put {
-    fn add(&mut self, table: Table, rows: RecordBatch, metadata: &[u8]) -> Result<(), String> {
-        check(table, &rows).map_err(|error| error.to_string())?;
+    fn add(
+        &mut self,
+        table: Table,
+        rows: &RecordBatch,
+        metadata: &[u8],
+        now_ms: i64,
+    ) -> Result<(), String> {
+        check(table, rows).map_err(|error| words_of(&error))?;
+        let mut origin = None;
         if let Some(log) = &self.log {
             let text = std::str::from_utf8(metadata).unwrap_or_default();
             let until: Position = text.parse()?;
             if self.until.is_some_and(|last| last >= until) || until.row < rows.num_rows() as u64 {
                 return Err(format!("a batch that ends at {until} cannot be where it is"));
             }
-            self.gathered.origins.push(Origin { log: Arc::clone(log), until });
+            origin = Some(Origin { log: Arc::clone(log), until });
             self.until = Some(until);
         }
-        self.gathered.rows.push((table, rows));
+        let sound = sound(table, rows, now_ms).map_err(|error| in_one_line(&error))?;
+        self.gathered.nulled += sound.nulled;
+        for (row, reason) in sound.faults {
+            self.gathered.reject(Reject {
+                file: table.name().to_owned(),
+                line: None,
+                reason,
+                text: format!("row {row}"),
+            });
+        }
+        // Fewer rows than there were up to the same place: of a batch that comes again, cut
+        // otherwise, some may be kept twice, which the table tells by their key. None is lost.
+        if sound.rows.num_rows() > 0 {
+            self.gathered.origins.extend(origin);
+            self.gathered.rows.push((table, sound.rows));
+        }
         Ok(())
     }
+}
+
+/// What an error says, without the name of its kind in the program.
+fn words_of(error: &(dyn std::error::Error + 'static)) -> String {
+    let text = in_one_line(error);
+    let kinds = ["Schema error: ", "Parser error: ", "Ipc error: ", "Arrow error: "];
+    kinds.iter().fold(text, |text, kind| text.replace(kind, ""))
 }
 
 fn named(descriptor: Option<&FlightDescriptor>) -> Result<(Table, Option<Arc<str>>), String> {
@@ -118,5 +151,9 @@ fn named(descriptor: Option<&FlightDescriptor>) -> Result<(Table, Option<Arc<str
         [table, log] if !log.is_empty() && log.len() <= LOG_BYTES_MAX => (table, Some(log)),
         _ => return Err(form.to_owned()),
     };
+    let plain = |c: char| c.is_ascii_graphic();
+    if log.is_some_and(|log| !log.chars().all(plain)) {
+        return Err("the name of a log is made of letters, digits and signs of ASCII".to_owned());
+    }
     Ok((table.parse()?, log.map(|log| Arc::from(log.as_str()))))
 }

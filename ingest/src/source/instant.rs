@@ -202,6 +202,22 @@ pub(crate) fn plausible(at: i64) -> bool {
     (946_684_800_000..4_102_444_800_000).contains(&at)
 }
 
+/// How far ahead of the clock here an instant may lie that somebody sends: a clock that is a little
+/// wrong, the end of a reservation. Later ones are slips, and would stretch every answer.
+const AHEAD_DAYS_MAX: i64 = 366;
+
+/// The start of 2024: before it the clock here is plainly not set, and says nothing of other instants.
+const CLOCK_SET_MS: i64 = 1_704_067_200_000;
+
+/// Why what is sent at `now_ms` cannot tell of the instant `at_ms`, both in ms since 1970.
+pub(crate) fn untimely(at_ms: i64, now_ms: i64) -> Option<String> {
+    if !plausible(at_ms) {
+        return Some(format!("outside the years {YEARS}"));
+    }
+    let ahead = now_ms >= CLOCK_SET_MS && at_ms - now_ms > AHEAD_DAYS_MAX * 86_400_000;
+    ahead.then(|| format!("more than {AHEAD_DAYS_MAX} days ahead of the clock here"))
+}
+
 /// Longest that a job may have run: a later end is a slip or a placeholder.
 const RUN_YEARS_MAX: i64 = 5;
 

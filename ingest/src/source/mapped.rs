@@ -5,11 +5,11 @@
 //! ([`plan`]) turns them into ours, a column at a time. Parquet columns that are already as we keep
 //! them pass through untouched. Rows that cannot be kept go aside with their line.
 
-mod convert;
+pub(crate) mod convert;
 mod file;
 mod join;
 mod mapping;
-mod plan;
+pub(crate) mod plan;
 pub(crate) mod unit;
 
 use std::sync::Arc;

@@ -15,11 +15,13 @@ mod tests;
 use std::sync::{Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
+use chrono::Utc;
 use serde::Deserialize;
 
 use self::message::{Message, Sample, TimeSeries};
 use super::dcgm::{Live, MetricMap, MetricMaps, Options, Sent};
 use super::input::Input;
+use super::instant::untimely;
 use crate::batch::{Output as _, Reject};
 use crate::collect::Gathered;
 use crate::error::IngestError;
@@ -33,9 +35,6 @@ const NEWS_MAX: usize = 1_000;
 
 /// The value by which a sender says that a series has ended: no reading.
 const STALE: u64 = 0x7ff0_0000_0000_0002;
-
-/// Instants that can be true, in ms: 1970 to 2200.
-const INSTANTS_MS: std::ops::Range<i64> = 0..7_300_000_000_000;
 
 /// Settings of receiving.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -116,7 +115,8 @@ impl RemoteWrite {
         let series = Message::series_of(&body)?;
         let mut gathered = Gathered::default();
         let input = Input::stream("remote-write");
-        let sent = series.iter().flat_map(readings);
+        let now_ms = Utc::now().timestamp_millis();
+        let sent = series.iter().flat_map(|series| readings(series, now_ms));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.known.sent(&input, sent, &self.options, &mut gathered)?;
         for (table, rows) in std::mem::take(&mut state.news) {
@@ -124,12 +124,12 @@ impl RemoteWrite {
         }
         drop(state);
         for series in &series {
-            let out_of_time = series.samples.iter().filter(|s| !INSTANTS_MS.contains(&s.at_ms));
-            for sample in out_of_time {
+            for sample in &series.samples {
+                let Some(why) = untimely(sample.at_ms, now_ms) else { continue };
                 gathered.reject(Reject {
                     file: input.name().to_owned(),
                     line: None,
-                    reason: format!("its time is {} ms since 1970", sample.at_ms),
+                    reason: format!("its time, {} ms since 1970, is {why}", sample.at_ms),
                     text: series.identity.chars().take(200).collect(),
                 });
             }
@@ -148,9 +148,10 @@ impl RemoteWrite {
 }
 
 /// The readings of a series: not its end, and nothing outside of time.
-fn readings<'s>(series: &'s TimeSeries<'_>) -> impl Iterator<Item = Sent<'s>> {
-    let good =
-        |sample: &&Sample| sample.value.to_bits() != STALE && INSTANTS_MS.contains(&sample.at_ms);
+fn readings<'s>(series: &'s TimeSeries<'_>, now_ms: i64) -> impl Iterator<Item = Sent<'s>> {
+    let good = move |sample: &&Sample| {
+        sample.value.to_bits() != STALE && untimely(sample.at_ms, now_ms).is_none()
+    };
     series.samples.iter().filter(good).map(|sample| Sent {
         name: series.name,
         labels: &series.labels,

@@ -8,6 +8,7 @@ use arrow::array::{
     TimestampMillisecondBuilder,
 };
 
+use super::text::bounded;
 use super::trouble::{self, Troubles};
 use super::value::{COLUMNS, Kind, Measure, Reading};
 use crate::batch::Output;
@@ -321,9 +322,10 @@ fn nullable(columns: Vec<(&str, ArrayRef)>) -> impl Iterator<Item = (&str, Array
 pub(crate) struct Names(std::collections::HashSet<Arc<str>>);
 
 impl Names {
-    /// The one copy of `text`.
+    /// The one copy of `text`, as far as it can be shown.
     pub(crate) fn of(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
+        let text = bounded(text);
+        if let Some(known) = self.0.get(&*text) {
             return Arc::clone(known);
         }
         let new: Arc<str> = Arc::from(text);

@@ -1,9 +1,9 @@
 //! The few calls that a log makes of a disk, so that a test can make each of them fail.
 
-use std::any::Any;
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A disk. What a call has not synced may be lost, or be there in part, after a crash.
@@ -18,7 +18,7 @@ pub trait Disk: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when another process holds it.
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Held>>;
 
     /// Makes a file for appending. It is named for good once its folder is synced.
     ///
@@ -55,10 +55,26 @@ pub trait Disk: Debug + Send + Sync {
     /// # Errors
     /// The disk's own.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+
+    /// Whether there is a file of that name.
+    ///
+    /// # Errors
+    /// The disk's own.
+    fn there(&self, path: &Path) -> io::Result<bool>;
+}
+
+/// A file that is held open.
+pub trait Held: Debug + Send + Sync {
+    /// Whether its name still leads to it: not once it, or a folder above it, was removed, moved or
+    /// replaced. What is written to it then is found by nobody.
+    ///
+    /// # Errors
+    /// The disk's own.
+    fn named(&self) -> io::Result<bool>;
 }
 
 /// A file that grows at its end.
-pub trait LogFile: Debug + Send {
+pub trait LogFile: Held {
     /// Writes all bytes at the end; some of them may be there when it fails.
     ///
     /// # Errors
@@ -87,10 +103,10 @@ impl Disk for LocalDisk {
         })
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Held>> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => Ok(Box::new(LocalFile { file, path: path.to_owned() })),
             Err(TryLockError::WouldBlock) => {
                 Err(io::Error::new(io::ErrorKind::WouldBlock, "another process writes to it"))
             }
@@ -100,7 +116,7 @@ impl Disk for LocalDisk {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn LogFile>> {
         let file = OpenOptions::new().create_new(true).append(true).open(path)?;
-        Ok(Box::new(LocalFile(file)))
+        Ok(Box::new(LocalFile { file, path: path.to_owned() }))
     }
 
     fn read(&self, path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
@@ -126,17 +142,43 @@ impl Disk for LocalDisk {
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         File::open(folder)?.sync_all()
     }
+
+    fn there(&self, path: &Path) -> io::Result<bool> {
+        Ok(found(path)?.is_some())
+    }
 }
 
 #[derive(Debug)]
-struct LocalFile(File);
+struct LocalFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl Held for LocalFile {
+    fn named(&self) -> io::Result<bool> {
+        let held = self.file.metadata()?;
+        let same = |found: fs::Metadata| (found.dev(), found.ino()) == (held.dev(), held.ino());
+        Ok(found(&self.path)?.is_some_and(same))
+    }
+}
 
 impl LogFile for LocalFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.file.write_all(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
+    }
+}
+
+/// What stands at a path, if anything does.
+fn found(path: &Path) -> io::Result<Option<fs::Metadata>> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ => Err(error),
+        },
     }
 }

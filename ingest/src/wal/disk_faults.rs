@@ -1,12 +1,11 @@
 //! A disk in memory that fails when told to and forgets what was not synced, for tests.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::disk::{Disk, LogFile};
+use super::disk::{Disk, Held, LogFile};
 
 /// What a call does instead of its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,8 +140,8 @@ impl Disk for MemoryDisk {
         self.act(|_| Ok(()))
     }
 
-    fn lock(&self, _: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        self.act(|_| Ok(Box::new(()) as Box<dyn Any + Send + Sync>))
+    fn lock(&self, _: &Path) -> io::Result<Box<dyn Held>> {
+        self.act(|_| Ok(Box::new(MemoryLock) as Box<dyn Held>))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn LogFile>> {
@@ -188,8 +187,8 @@ impl Disk for MemoryDisk {
         self.act(|state| {
             let content = state.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
             state.lasting.entry(from.to_owned()).or_insert(Some(content.clone()));
-            state.files.insert(to.to_owned(), content);
-            state.lasting.entry(to.to_owned()).or_insert(None);
+            let replaced = state.files.insert(to.to_owned(), content);
+            state.lasting.entry(to.to_owned()).or_insert(replaced);
             Ok(())
         })
     }
@@ -200,12 +199,32 @@ impl Disk for MemoryDisk {
             Ok(())
         })
     }
+
+    // A look is no call that can fail in a test.
+    fn there(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.state().files.contains_key(path))
+    }
+}
+
+#[derive(Debug)]
+struct MemoryLock;
+
+impl Held for MemoryLock {
+    fn named(&self) -> io::Result<bool> {
+        Ok(true)
+    }
 }
 
 #[derive(Debug)]
 struct MemoryFile {
     disk: MemoryDisk,
     path: PathBuf,
+}
+
+impl Held for MemoryFile {
+    fn named(&self) -> io::Result<bool> {
+        self.disk.there(&self.path)
+    }
 }
 
 impl LogFile for MemoryFile {

@@ -83,15 +83,16 @@ pub(super) type Source = (Arc<str>, Table);
 /// How far the rows of other logs are known.
 pub(super) type Reached = BTreeMap<Source, Position>;
 
-/// What of `pieces` is not known yet, how far that reaches, and how many rows were known.
+/// What of `pieces` is not known yet, how far that reaches, and how many rows of each were known.
 pub(super) fn unknown(
     pieces: &[Piece],
     reached: &Reached,
-) -> (Vec<(Table, RecordBatch)>, Reached, u64) {
-    let (mut rows, mut news, mut known) = (Vec::new(), Reached::new(), 0);
+) -> (Vec<(Table, RecordBatch)>, Reached, Vec<u64>) {
+    let (mut rows, mut news, mut known) = (Vec::new(), Reached::new(), Vec::new());
     for Piece { table, rows: batch, origin } in pieces {
         let Some(Origin { log, until }) = origin else {
             rows.push((*table, batch.clone()));
+            known.push(0);
             continue;
         };
         let key = (Arc::clone(log), *table);
@@ -102,7 +103,7 @@ pub(super) fn unknown(
             false if last.beside(until) => count.saturating_sub(until.row - last.row),
             false => 0,
         };
-        known += skipped;
+        known.push(skipped);
         if *until > last {
             let skipped = usize::try_from(skipped).unwrap_or(batch.num_rows());
             rows.push((*table, batch.slice(skipped, batch.num_rows() - skipped)));
@@ -169,7 +170,7 @@ mod tests {
         let at = |row| Position { segment: 2, byte: 52, part: 1, row };
         let first = [piece(0, at(10), 10)];
         let (rows, reached, known) = unknown(&first, &Reached::new());
-        assert_eq!((numbers(&rows), known), ((0..10).collect(), 0));
+        assert_eq!((numbers(&rows), known), ((0..10).collect(), vec![0]));
         for (cut, wanted, skipped) in [
             (vec![piece(0, at(10), 10)], vec![], 10),
             (vec![piece(0, at(4), 4), piece(4, at(14), 10)], vec![10, 11, 12, 13], 10),
@@ -177,7 +178,7 @@ mod tests {
             (vec![piece(0, at(14), 14), piece(0, at(14), 14)], vec![10, 11, 12, 13], 24),
         ] {
             let (rows, _, known) = unknown(&cut, &reached);
-            assert_eq!((numbers(&rows), known), (wanted, skipped));
+            assert_eq!((numbers(&rows), known.iter().sum()), (wanted, skipped));
         }
         // Another batch, record or segment begins anew.
         let next = Position { part: 2, row: 3, ..at(0) };

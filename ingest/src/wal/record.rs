@@ -13,7 +13,7 @@ use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 
-use super::origin::{self, Position, Reached, Source};
+use super::origin::{self, Position, Source};
 use crate::error::IngestError;
 use crate::schema::Table;
 
@@ -34,9 +34,9 @@ const BODY_BYTES_MAX: u32 = 256 << 20;
 ///
 /// # Errors
 /// [`IngestError::Arrow`] for rows that could not be moved into the table later on.
-pub(super) fn encode(
+pub(super) fn encode<'r>(
     rows: &[(Table, RecordBatch)],
-    reached: &Reached,
+    reached: impl IntoIterator<Item = (&'r Source, &'r Position)>,
 ) -> Result<Vec<u8>, IngestError> {
     let mut record = vec![0; HEAD_BYTES];
     for (table, rows) in rows.iter().filter(|(_, rows)| rows.num_rows() > 0) {

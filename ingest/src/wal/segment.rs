@@ -13,7 +13,7 @@ use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 
 use super::disk::{Disk, LogFile};
-use super::origin::{Position, Reached, Source};
+use super::origin::{Position, Source};
 use super::record;
 use crate::error::IngestError;
 use crate::schema::Table;
@@ -68,6 +68,11 @@ impl Writer {
 
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether what is appended will be found.
+    pub(super) fn named(&self) -> io::Result<bool> {
+        self.file.named()
     }
 
     /// Acknowledged bytes.
@@ -161,6 +166,8 @@ impl Places {
 pub(crate) struct Segment {
     /// Number.
     pub(crate) number: u64,
+    /// Identity of the log when it was begun; `None` where its head is not whole.
+    pub(super) id: Option<LogId>,
     /// Bytes of the head and of what was acknowledged after it.
     pub(crate) bytes: u64,
     /// Where what was acknowledged cannot be read any more.
@@ -184,10 +191,11 @@ impl Segment {
     }
 
     fn scan(number: u64, content: Vec<u8>, told_bytes: Option<u64>) -> Self {
-        let mut segment =
-            Self { number, bytes: 0, damaged_at: Vec::new(), content, records: Vec::new() };
+        let id = told(&content, number).map(|(id, _)| id);
+        let (damaged_at, records) = (Vec::new(), Vec::new());
+        let mut segment = Self { number, id, bytes: 0, damaged_at, content, records };
         let content = &segment.content;
-        let mut end = if told(content, number).is_some() { HEAD_BYTES } else { 0 };
+        let mut end = if id.is_some() { HEAD_BYTES } else { 0 };
         while end >= HEAD_BYTES && end < content.len() {
             if let Some(record) = record::whole(&content[end..]) {
                 segment.records.push(end..end + record);
@@ -228,22 +236,14 @@ impl Segment {
         records.map(|at| (at.start as u64, record::decode(&self.content[at.clone()])))
     }
 
-    /// How far other logs are known with it.
-    pub(super) fn reached(&self) -> Result<Reached, IngestError> {
-        let mut reached = Reached::new();
+    /// How far other logs are known with it, in the order in which that was written.
+    pub(super) fn reached(&self) -> Result<Vec<(Source, Position)>, IngestError> {
+        let mut reached = Vec::new();
         for record in &self.records {
-            for (key, until) in record::reached(&self.content[record.clone()])? {
-                note(&mut reached, key, until);
-            }
+            reached.extend(record::reached(&self.content[record.clone()])?);
         }
         Ok(reached)
     }
-}
-
-/// Takes note of a place, where it is further than the one that is known.
-pub(super) fn note(reached: &mut Reached, key: Source, until: Position) {
-    let known = reached.entry(key).or_default();
-    *known = until.max(*known);
 }
 
 /// Bytes from a damaged record to a whole one after it.

@@ -12,6 +12,7 @@ use super::segment::{Places, Segment};
 use super::*;
 
 mod moves;
+mod removed;
 mod repeats;
 
 const LOGS: &str = "/store/_wal";
@@ -185,7 +186,9 @@ fn one_process_writes_a_log_and_its_name_is_plain() {
     );
     drop(first);
     Wal::open(folder.path(), "node-1", small()).unwrap();
-    for name in ["", "../x", "a/b", ".hidden"] {
+    assert!(check_name("node-1.rack_7").is_ok());
+    for name in ["", "../x", "a/b", ".hidden", "a b", "n\u{e9}"] {
+        assert!(check_name(name).is_err(), "{name:?}");
         assert!(Wal::open(folder.path(), name, small()).is_err(), "{name:?}");
     }
 }

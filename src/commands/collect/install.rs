@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::{Context, print};
 use crate::cli::{CollectArgs, InstallArgs};
-use crate::config;
+use crate::config::{self, CollectConfig};
 use crate::failure::Failure;
 
 /// Name of the unit.
@@ -19,8 +19,17 @@ pub(super) fn run(
     install: &InstallArgs,
 ) -> Result<(), Failure> {
     // What the unit would stumble over is told now.
-    context.config()?;
-    let text = unit(&command(context, args)?, &install.user, &own_folders(context, args)?);
+    let asked = super::asked(&context.config()?.collect, args)?;
+    super::checked(&asked)?;
+    let temporary = temporary(context, args, &asked)?;
+    let text =
+        unit(&command(context, args)?, &install.user, &own_folders(context, args)?, &temporary);
+    if let Some(first) = temporary.first() {
+        print::aside(&format!(
+            "`{first}` is in a folder for temporary files: it may be gone after a restart of this \
+             machine, and the unit gets no such folder of its own (`PrivateTmp=`)"
+        ));
+    }
     if !install.write {
         return print::line(text.trim_end());
     }
@@ -64,8 +73,7 @@ fn command(context: &Context, args: &CollectArgs) -> Result<Vec<String>, Failure
         };
         add("--store", Some(place));
     }
-    let found = Some(PathBuf::from(config::FILE)).filter(|path| path.is_file());
-    if let Some(config) = context.config.clone().or(found) {
+    if let Some(config) = context.config.clone().or_else(found) {
         add("--config", Some(whole(&config)?));
     }
     add("collect", None);
@@ -115,6 +123,43 @@ fn own_folders(context: &Context, args: &CollectArgs) -> Result<Vec<String>, Fai
     store.iter().chain(&args.spool).map(|folder| whole(folder)).collect()
 }
 
+/// What the unit reads or writes in folders that `PrivateTmp=` would hide from it.
+fn temporary(
+    context: &Context,
+    args: &CollectArgs,
+    asked: &CollectConfig,
+) -> Result<Vec<String>, Failure> {
+    let mut used = vec![std::env::current_exe()?];
+    let here = context.store != STORE && !context.store.contains("://");
+    used.extend(here.then(|| PathBuf::from(&context.store)));
+    used.extend(context.config.clone().or_else(found));
+    used.extend(asked.folder.iter().map(|folder| folder.path.clone()));
+    if let Some(ship) = &asked.ship {
+        used.extend(args.spool.clone());
+        used.extend(Some(ship.spool.clone()).filter(|spool| spool.is_absolute()));
+        used.extend(ship.token_file.iter().chain(&ship.ca_file).cloned());
+    }
+    used.extend(asked.door.iter().filter_map(|door| door.bearer_token_file.clone()));
+    let mut found = Vec::new();
+    for path in used {
+        let path = whole(&path)?;
+        if hidden(&path) && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a path is in a folder that `PrivateTmp=` replaces by one of the unit's own.
+fn hidden(path: &str) -> bool {
+    ["/tmp/", "/var/tmp/"].iter().any(|folder| path.starts_with(folder))
+}
+
+/// The configuration that is read where none is named.
+fn found() -> Option<PathBuf> {
+    Some(PathBuf::from(config::FILE)).filter(|path| path.is_file())
+}
+
 fn whole(path: &Path) -> Result<String, Failure> {
     let path = std::path::absolute(path)?;
     path.to_str().map(str::to_owned).ok_or_else(|| {
@@ -133,7 +178,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn unit(command: &[String], user: &str, folders: &[String]) -> String {
+fn unit(command: &[String], user: &str, folders: &[String], temporary: &[String]) -> String {
+    let private = if temporary.is_empty() { "PrivateTmp=yes\n" } else { "" };
     let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let folders: String = folders
         .iter()
@@ -162,7 +208,7 @@ fn unit(command: &[String], user: &str, folders: &[String]) -> String {
          NoNewPrivileges=yes\n\
          ProtectSystem=strict\n\
          ProtectHome=read-only\n\
-         PrivateTmp=yes\n\
+         {private}\
          {folders}\
          \n\
          [Install]\n\
@@ -174,6 +220,20 @@ fn unit(command: &[String], user: &str, folders: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_unit_has_a_folder_for_temporary_files_of_its_own_unless_it_uses_the_one_of_all() {
+        // Breaks when the unit cannot see its store, or shares `/tmp` for no reason.
+        for (path, wanted) in
+            [("/tmp/x", true), ("/var/tmp/x", true), ("/tmpx", false), ("/var/lib/tmp/x", false)]
+        {
+            assert_eq!(hidden(path), wanted, "{path}");
+        }
+        let own = |temporary: &[String]| {
+            unit(&["a".into()], "root", &[], temporary).contains("\nPrivateTmp=yes\n")
+        };
+        assert!(own(&[]) && !own(&["/tmp/x".into()]));
+    }
 
     #[test]
     fn words_come_back_from_a_unit_as_they_were() {

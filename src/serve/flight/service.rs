@@ -1,6 +1,7 @@
 //! The calls of Flight, of which one is known.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow_flight::flight_service_server::FlightService;
@@ -11,7 +12,7 @@ use arrow_flight::{
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use loadline_ingest::collect::{Gathered, Health, Sender};
-use loadline_ingest::ship::{Put, PutError, receive};
+use loadline_ingest::ship::{KNOWN, Put, PutError, receive};
 use tokio::sync::Semaphore;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
@@ -33,6 +34,8 @@ pub struct FlightDesk {
     sender: Sender,
     health: Arc<Health>,
     token: Option<Token>,
+    /// Whether the token could not be read when somebody came last.
+    without_token: AtomicBool,
     calls: Semaphore,
 }
 
@@ -40,37 +43,44 @@ impl FlightDesk {
     /// A desk before the writer at the other end of `sender`; whoever has no token is turned away.
     #[must_use]
     pub fn new(sender: Sender, health: Arc<Health>, token: Option<Token>) -> Self {
-        Self { sender, health, token, calls: Semaphore::new(CALLS_MAX) }
+        let (without_token, calls) = (AtomicBool::new(false), Semaphore::new(CALLS_MAX));
+        Self { sender, health, token, without_token, calls }
     }
 
     fn admit(&self, metadata: &MetadataMap) -> Result<(), Status> {
         let Some(token) = &self.token else { return Ok(()) };
         let given = metadata.get("authorization").and_then(|value| value.to_str().ok());
         match token.check(given) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if self.without_token.swap(false, Ordering::Relaxed) {
+                    self.note(NAME, &Gathered::default(), None, Instant::now());
+                }
+                Ok(())
+            }
             Err(TurnedAway::NoToken(why)) => {
+                self.without_token.store(true, Ordering::Relaxed);
                 self.note(NAME, &Gathered::default(), Some(why), Instant::now());
                 Err(Status::unavailable("the token of this server cannot be read"))
             }
             Err(TurnedAway::Stranger) => {
-                let why = "somebody without the token was turned away".to_owned();
-                self.note(NAME, &Gathered::default(), Some(why), Instant::now());
+                self.health.refused(NAME, "somebody without the token was turned away");
                 Err(Status::unauthenticated("give the token of this server"))
             }
         }
     }
 
     /// Keeps the rows of a call, and tells how far they reach.
-    async fn keep(&self, put: Put, began: Instant) -> Result<PutResult, Status> {
+    /// How many of them had come before stands beside it.
+    async fn keep(&self, put: Put, began: Instant) -> Result<(PutResult, u64), Status> {
         let Put { log, until, gathered } = put;
         let name = log.as_deref().map_or_else(|| NAME.to_owned(), of);
         let (sender, rows) = (self.sender.clone(), gathered.clone());
         let kept = tokio::task::spawn_blocking(move || sender.keep(rows, KEPT_WITHIN)).await;
-        match kept.map_err(|error| Status::internal(error.to_string()))? {
-            Ok(()) => {
+        match kept.map_err(|_| Status::internal("this server is ending"))? {
+            Ok(known) => {
                 self.note(&name, &gathered, None, began);
                 let until = until.map(|until| until.to_string()).unwrap_or_default();
-                Ok(PutResult { app_metadata: until.into() })
+                Ok((PutResult { app_metadata: until.into() }, known))
             }
             Err(error) => {
                 let why = format!("rows were not kept, and are asked for again: {error}");
@@ -114,20 +124,24 @@ impl FlightService for FlightDesk {
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoPutStream>, Status> {
         self.admit(request.metadata())?;
-        let _room = self.calls.acquire().await.map_err(|e| Status::internal(e.to_string()))?;
+        let room = self.calls.acquire().await;
+        let _room = room.map_err(|_| Status::unavailable("this server is ending"))?;
         let began = Instant::now();
         let put = receive(request.into_inner()).await.map_err(|error| {
             let status = match &error {
                 PutError::Malformed(words) => Status::invalid_argument(words),
                 PutError::TooLarge => Status::resource_exhausted(error.to_string()),
-                PutError::Broken(status) => status.clone(),
+                PutError::Broken(status) => Status::new(status.code(), status.message()),
                 error => Status::internal(error.to_string()),
             };
-            self.note(NAME, &Gathered::default(), Some(status.message().to_owned()), began);
+            // It says nothing of the door, nor of those who send what can be understood.
+            self.health.refused(NAME, status.message());
             status
         })?;
-        let answer = self.keep(put, began).await?;
-        Ok(Response::new(futures::stream::iter([Ok(answer)]).boxed()))
+        let (answer, known) = self.keep(put, began).await?;
+        let mut answer = Response::new(futures::stream::iter([Ok(answer)]).boxed());
+        answer.metadata_mut().insert(KNOWN, known.into());
+        Ok(answer)
     }
 
     async fn handshake(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::utils::batches_to_flight_data;
 use arrow_flight::{Action, Criteria, FlightData, FlightDescriptor, Ticket};
@@ -13,10 +13,10 @@ use loadline_ingest::ship::{CALL_BYTES_MAX, MESSAGE_BYTES_MAX, ShipSettings, des
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use super::ship::{count, local, node, reading, serving, to, until};
+use super::ship::{count, local, node, reading, serving, stored, to, until};
 use super::*;
 
-fn run<T>(work: impl Future<Output = T>) -> T {
+pub(super) fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
@@ -36,7 +36,7 @@ fn call(to: FlightDescriptor, batches: &[(RecordBatch, &str)]) -> Vec<FlightData
     messages
 }
 
-async fn put(url: &str, messages: Vec<FlightData>) -> Result<String, Status> {
+pub(super) async fn put(url: &str, messages: Vec<FlightData>) -> Result<String, Status> {
     let request = Request::new(futures::stream::iter(messages));
     let mut answer = client(url).await.do_put(request).await?.into_inner();
     let told = answer.message().await?.unwrap();
@@ -76,12 +76,27 @@ fn only_who_has_the_token_sends_rows_and_the_others_are_told() {
             assert!(failure.contains(&words), "{failure}");
             assert!(ship.spool_bytes > 0 && ship.rows_shipped_total == 0);
         }
-        let told = of_server.collectors()["flight"].last_failure.clone().unwrap();
-        assert_eq!(told, "somebody without the token was turned away");
+        // Breaks when whoever knocks sets the state of the door.
+        let door = of_server.collectors()["flight"].clone();
+        assert_eq!((door.last_failure, door.failures_total), (None, 0));
+        assert_eq!(
+            door.last_refusal.as_deref(),
+            Some("somebody without the token was turned away")
+        );
+        assert!(door.refused_total >= 2, "{}", door.refused_total);
+        // Breaks when a door that lost its token stays down once it has one again.
+        let aside = right.with_extension("aside");
+        std::fs::rename(&right, &aside).unwrap();
+        let status = run(put(url, call(descriptor(Table::Samples, None), &[(reading(0), "")])));
+        assert_eq!(status.unwrap_err().message(), "the token of this server cannot be read");
+        let down = of_server.collectors()["flight"].last_failure.clone().unwrap();
+        assert!(down.contains("which --token-file names: there is no such file"), "{down}");
+        std::fs::rename(&aside, &right).unwrap();
         let ship = ShipSettings { token_file: Some(right.clone()), ..to(url) };
         node(&spool, &ship, WalSettings::default(), |_, health| {
             until("rows sent", || health.ship().is_some_and(|ship| ship.rows_shipped_total == 2));
         });
+        assert_eq!(of_server.collectors()["flight"].last_failure, None);
     });
     assert_eq!(writer.rows_appended_total, 2, "{writer:?}");
     assert_eq!(count(&store, Table::Samples), 1, "the same reading twice is one");
@@ -186,6 +201,48 @@ fn everything_but_putting_rows_is_told_to_be_elsewhere() {
     });
 }
 
+#[test]
+fn what_any_client_puts_is_held_to_what_an_import_takes() {
+    // Breaks when a client spoils the means of a fleet with what cannot be true.
+    let folder = tempfile::tempdir().unwrap();
+    let at = |second: i64, power: f64, share: f64, node: &str| {
+        let base = reading(second);
+        let schema = base.schema();
+        let columns = schema.fields().iter().map(|field| field.name().clone());
+        let mut columns: Vec<(String, ArrayRef)> =
+            columns.zip(base.columns().iter().cloned()).collect();
+        columns[1].1 = Arc::new(StringArray::from(vec![node]));
+        columns.push(("power_w".into(), Arc::new(Float64Array::from(vec![power]))));
+        columns.push(("gpu_util_ratio".into(), Arc::new(Float64Array::from(vec![share]))));
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let year_2099 = (4_070_908_800_000 - 1_767_225_600_000) / 1_000;
+    serving(folder.path(), &local(), |url, health| {
+        let batches = [
+            (at(0, 90.5, 0.5, "n1"), "1.52.0.1"),
+            (at(1, f64::NAN, 50.0, "n\u{1b}[2J"), "1.52.1.1"),
+            (at(2, -90.5, f64::INFINITY, "n1"), "1.52.2.1"),
+            (at(year_2099, 90.5, 0.5, "n1"), "1.52.3.1"),
+        ];
+        let log = descriptor(Table::Samples, Some("loadline-wal/n1/00ff"));
+        // What is kept aside is answered for: it would be no better the next time.
+        assert_eq!(run(put(url, call(log, &batches))).unwrap(), "1.52.3.1");
+        let known = health.collectors()["flight n1"].clone();
+        assert_eq!((known.rows_total, known.nulled_total, known.rejects_total), (3, 4, 1));
+        assert_eq!(known.last_failure, None);
+    });
+    assert_eq!(count(folder.path(), Table::Samples), 3);
+    let nodes: Vec<String> = stored(folder.path(), Table::Samples)
+        .iter()
+        .flat_map(|rows| {
+            let nodes = rows.column_by_name("node").unwrap();
+            let nodes = arrow::compute::cast(nodes, &arrow::datatypes::DataType::Utf8).unwrap();
+            nodes.as_string::<i32>().iter().flatten().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(nodes.contains(&"n\u{fffd}[2J".to_owned()), "{nodes:?}");
+}
+
 fn certificate(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let made = std::process::Command::new("openssl")
         .current_dir(folder)
@@ -213,7 +270,29 @@ fn rows_pass_encrypted_to_a_server_that_is_known_and_to_no_other() {
         assert!(url.starts_with("grpc+tls://127.0.0.1:"), "{url}");
         let spool = folder.path().join("spool");
         let other = tempfile::tempdir().unwrap();
-        let (stranger, _) = certificate(other.path()).unwrap();
+        let (stranger, stranger_key) = certificate(other.path()).unwrap();
+        // A key that belongs to another certificate is told before anybody is let in.
+        let mixed = FlightSettings { tls: Some((cert.clone(), stranger_key.clone())), ..local() };
+        let told = Flight::open(&mixed).unwrap_err().to_string();
+        let wanted = format!(
+            "the key in `{}` is not that of the first certificate in `{}`",
+            stranger_key.display(),
+            cert.display()
+        );
+        assert!(told.contains(&wanted), "{told}");
+        for (tls, wanted) in [
+            ((cert.clone(), cert.clone()), "--tls-key names: it holds no key"),
+            ((stranger_key.clone(), stranger_key.clone()), "--tls-cert names: it holds no certif"),
+            ((other.path().join("none"), stranger_key.clone()), "which --tls-cert names: "),
+        ] {
+            let wrong = FlightSettings { tls: Some(tls), ..local() };
+            let told = Flight::open(&wrong).unwrap_err().to_string();
+            assert!(told.contains(wanted), "{told}");
+        }
+        let ship = ShipSettings { ca_file: Some(stranger_key.clone()), ..to(url) };
+        let told = loadline_ingest::ship::Shipper::new(&ship, "n1", None).unwrap_err().to_string();
+        assert!(told.contains(&stranger_key.display().to_string()), "{told}");
+        assert!(told.contains("it holds no certificate"), "{told}");
         for ca_file in [None, Some(stranger)] {
             let ship = ShipSettings { ca_file, ..to(url) };
             // A system without any certificates says so at once.
@@ -225,18 +304,39 @@ fn rows_pass_encrypted_to_a_server_that_is_known_and_to_no_other() {
                 });
             });
             let failure = ship.last_failure.unwrap();
-            assert!(failure.to_lowercase().contains("certificate"), "{failure}");
+            assert!(failure.contains("its certificate is not trusted"), "{failure}");
+            assert!(failure.contains("--ca-file"), "{failure}");
         }
-        // Nor is one without TLS answered.
-        let plain = to(&url.replace("grpc+tls", "grpc"));
-        node(&spool, &plain, WalSettings::default(), |sender, health| {
-            sender.keep(one(), Duration::from_secs(60)).unwrap();
-            until("a failure", || health.ship().is_some_and(|ship| ship.failures_total > 0));
-        });
+        let fails = |ship: &ShipSettings, wanted: &str| {
+            let ship = node(&spool, ship, WalSettings::default(), |sender, health| {
+                sender.keep(one(), Duration::from_secs(60)).unwrap();
+                until("a failure", || {
+                    health.ship().is_some_and(|ship| ship.last_failure.is_some())
+                });
+            });
+            let failure = ship.last_failure.unwrap();
+            assert!(failure.contains(wanted), "{failure}");
+            for ours in ["transport::", "Kind", "code:", "{", "Error("] {
+                assert!(!failure.contains(ours), "{ours} is for programmers: {failure}");
+            }
+        };
+        // Nor is one without TLS answered, or one that asks for another name.
+        fails(&to(&url.replace("grpc+tls", "grpc")), "if it speaks TLS, send to `grpc+tls://");
+        let named = url.replace("127.0.0.1", "localhost");
+        let named = ShipSettings { ca_file: Some(cert.clone()), ..to(&named) };
+        fails(&named, "its certificate is for another name than `localhost`");
         assert_eq!(count(&store, Table::Samples), 0);
         let ship = ShipSettings { ca_file: Some(cert.clone()), ..to(url) };
         node(&spool, &ship, WalSettings::default(), |_, health| {
             until("rows sent", || health.ship().is_some_and(|ship| ship.rows_shipped_total > 0));
+        });
+        // TLS is spoken to a door that has none.
+        serving(&folder.path().join("plain"), &local(), |url, _| {
+            let ship = ShipSettings {
+                ca_file: Some(cert.clone()),
+                ..to(&url.replace("grpc://", "grpc+tls://"))
+            };
+            fails(&ship, "if it speaks no TLS, send to `grpc://");
         });
     });
     assert_eq!(count(&store, Table::Samples), 1);

@@ -10,6 +10,7 @@ use super::metric::{Told, Unit, of_board_only, of_slice, told};
 use super::series::{Labels, Series};
 use crate::batch::Output;
 use crate::source::sample::{Name, Names, Sample};
+use crate::source::text::bounded;
 use crate::source::value::{Measure, Reading, blank, index};
 
 /// What a sample is of. `at_ms` is there where the lines carry their own time.
@@ -328,7 +329,7 @@ impl Row {
         }
         if !self.jobs.is_empty() {
             let jobs: Vec<String> = std::mem::take(&mut self.jobs).into_iter().collect();
-            sample.job_id = Some(Arc::from(jobs.join(",")));
+            sample.job_id = Some(Arc::from(&*bounded(&jobs.join(","))));
         }
         sample.gpu_uuid.clone_from(&key.uuid);
         sample.node.clone_from(&key.node);

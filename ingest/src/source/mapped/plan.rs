@@ -181,20 +181,25 @@ impl Plan {
     }
 
     fn check_required(&self, made: &mut Made) {
-        let required = match self.table {
-            Table::Samples | Table::NodeSamples => "sampled_at",
-            Table::GpuCounts => "counted_at",
-            Table::Events => "event_at",
-            Table::Jobs | Table::Allocations => "job_id",
-            Table::Gpus => "gpu_uuid",
-            Table::Nodes => "node",
-        };
+        let required = required(self.table);
         let Some(array) = made.columns.get(required).filter(|array| array.null_count() > 0) else {
             return;
         };
         for row in (0..array.len()).filter(|row| array.is_null(*row)) {
             made.faults.entry(row).or_insert_with(|| format!("it has no `{required}`"));
         }
+    }
+}
+
+/// The column without which a row of `table` is none.
+pub(crate) const fn required(table: Table) -> &'static str {
+    match table {
+        Table::Samples | Table::NodeSamples => "sampled_at",
+        Table::GpuCounts => "counted_at",
+        Table::Events => "event_at",
+        Table::Jobs | Table::Allocations => "job_id",
+        Table::Gpus => "gpu_uuid",
+        Table::Nodes => "node",
     }
 }
 

@@ -66,6 +66,25 @@ const GPU: &[(&str, &str)] =
     &[("gpu", "3"), ("UUID", "GPU-a"), ("Hostname", "n1"), ("instance", "10.0.0.4:9400")];
 
 #[test]
+fn names_that_somebody_sends_steer_no_terminal_and_have_an_end() {
+    // Breaks when a label of a stranger reaches the store, and from there a screen, as it came.
+    let long = "x".repeat(5_000);
+    let gpu: &[(&str, &str)] = &[("gpu", "3"), ("UUID", &long), ("Hostname", "n\u{1b}[2J")];
+    let far = AT + 80 * 366 * 86_400_000;
+    let request = request(&[
+        ("DCGM_FI_DEV_GPU_UTIL", gpu, &[(50.0, AT)]),
+        ("DCGM_FI_DEV_GPU_UTIL", gpu, &[(50.0, far)]),
+    ]);
+    let gathered = receiver("").receive(&packed(&request)).unwrap();
+    let rows = samples(&gathered);
+    assert_eq!(texts(&rows, "node"), [Some("n\u{fffd}[2J".into())]);
+    let uuid = texts(&rows, "gpu_uuid")[0].clone().unwrap();
+    assert_eq!((uuid.chars().count(), uuid.chars().last()), (1_024, Some('…')));
+    assert_eq!(gathered.rejects.len(), 1, "{:?}", gathered.rejects);
+    assert!(gathered.rejects[0].reason.contains("outside the years"), "{:?}", gathered.rejects);
+}
+
+#[test]
 fn a_request_makes_a_row_of_each_gpu_and_instant() {
     let request = request(&[
         ("DCGM_FI_DEV_GPU_UTIL", GPU, &[(50.0, AT), (60.0, AT + 15_000)]),
@@ -82,7 +101,10 @@ fn a_request_makes_a_row_of_each_gpu_and_instant() {
     assert_eq!(texts(&rows, "cluster"), [Some("c".into()), Some("c".into())]);
     assert!(rows.column_by_name("mem_used_bytes").is_none());
     assert_eq!((gathered.nulled, gathered.rejects.len()), (0, 1));
-    assert_eq!(gathered.rejects[0].reason, "its time is -5 ms since 1970");
+    assert_eq!(
+        gathered.rejects[0].reason,
+        "its time, -5 ms since 1970, is outside the years 2000 to 2099"
+    );
     assert_eq!(gathered.rows[1].0, Table::Gpus);
 }
 
