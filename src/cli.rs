@@ -17,7 +17,7 @@ pub use ask::{
 };
 pub use collect::CollectArgs;
 pub use install::{CollectTask, InstallArgs};
-pub use keep::{CompactArgs, DoctorArgs};
+pub use keep::{CompactArgs, DoctorArgs, RetainArgs, RollupArgs};
 pub use outlook::{ForecastArgs, PlanArgs, ReportArgs, ScaleArgs, SplitBy};
 pub use serve::ServeArgs;
 
@@ -87,6 +87,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// Make many small files few, and delete those that no version of a table needs.
     Compact(CompactArgs),
+    /// Sum up readings in five minutes and hours, where they have changed.
+    Rollup(RollupArgs),
+    /// Take days out that are older than their table is to be kept; told first, done with --apply.
+    Retain(RetainArgs),
     /// Is the store what its logs say? Find damage, and mend it.
     Doctor(DoctorArgs),
 }

@@ -63,6 +63,8 @@ async fn carry_out(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Collect(args) => collect::run(context, &args).await,
         Command::Serve(args) => serve::run(context, &args).await,
         Command::Compact(args) => keep::compact(context, &args).await,
+        Command::Rollup(args) => keep::rollup(context, &args).await,
+        Command::Retain(args) => keep::retain(context, &args).await,
         Command::Doctor(args) => keep::doctor(context, &args).await,
     }
 }
@@ -193,7 +195,22 @@ fn period(
         ))
         .detail(format!("the store holds {} to {}", told(span.0), told(span.1))));
     }
+    tell_dropped(session, from);
     Ok((from, until))
+}
+
+/// Says that readings of a period are gone, which are no gaps and no idleness.
+fn tell_dropped(session: &Session, from: DateTime<Utc>) {
+    let Some(dropped) = session.dropped() else { return };
+    let before = dropped.before.and_time(chrono::NaiveTime::MIN).and_utc();
+    if from < before {
+        print::aside(&format!(
+            "note: readings before {} were dropped on {}: of the time before, only gpu_5m and \
+             gpu_1h tell of utilisation, and what rests on readings knows nothing",
+            session.calendar().told(before),
+            dropped.at.date_naive()
+        ));
+    }
 }
 
 fn init(args: &crate::cli::InitArgs) -> Result<(), Failure> {

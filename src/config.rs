@@ -13,8 +13,10 @@ use serde::Deserialize;
 use crate::failure::Failure;
 
 mod collect;
+mod retention;
 
 pub use collect::CollectConfig;
+pub use retention::RetentionConfig;
 
 /// File that is read where it exists.
 pub const FILE: &str = "loadline.toml";
@@ -67,6 +69,16 @@ makeup_days = [
 # match = { name = "train-*", partition = "/^(a100|h100)/" }
 # workload = "train"
 
+# How long tables are kept, in whole days. Nothing goes by itself: `loadline retain` tells what would,
+# `loadline retain --apply` takes it out, and so does a collector where it is told to. Readings stay
+# until gpu_5m and gpu_1h tell of them. These are the usual times; the other tables that are kept by
+# day (gpu_1h, node_samples, gpu_counts, events) are kept for ever.
+# [retention]
+# samples = "90d"
+# gpu_5m = "730d"
+# gpu_1h = "forever"
+# collector = false
+
 # What `loadline collect` reads on this node, and how often.
 # [collect]
 # interval_s = 30.0
@@ -102,6 +114,9 @@ pub struct Config {
     /// What is collected, and how.
     #[serde(default)]
     pub collect: CollectConfig,
+    /// How long tables are kept.
+    #[serde(default)]
+    pub retention: RetentionConfig,
     #[serde(default)]
     workload: Vec<WorkloadRule>,
 }
@@ -177,6 +192,7 @@ impl Config {
         };
         config.engine().check().map_err(|reason| unusable(&reason))?;
         config.slurm.check().map_err(|reason| unusable(&reason))?;
+        config.retention.settings().map_err(|reason| unusable(&reason))?;
         config.collect.check().map_err(|reason| unusable(&reason))?;
         Ok(config)
     }

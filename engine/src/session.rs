@@ -8,7 +8,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use loadline_ingest::wal::overlay;
-use loadline_ingest::{Store, Table};
+use loadline_ingest::{Dropped, Store, Table};
 
 use crate::answer::Answer;
 use crate::calendar::Calendar;
@@ -31,6 +31,7 @@ pub struct Session {
     ledger: Ledger,
     calendar: Calendar,
     writable: bool,
+    dropped: Option<Dropped>,
 }
 
 impl std::fmt::Debug for Session {
@@ -51,9 +52,12 @@ impl Session {
         as_of: Option<DateTime<Utc>>,
     ) -> Result<Self, EngineError> {
         let context = context();
-        let mut days = Days::new();
+        let (mut days, mut dropped) = (Days::new(), None);
         for overlay in overlay(store).await? {
             let table = overlay.table;
+            if let (Table::Samples, Some(samples)) = (table, &overlay.snapshot) {
+                dropped = store.dropped(samples).await?;
+            }
             days.insert(table.name(), table::days(&overlay));
             match &overlay.snapshot {
                 Some(snapshot) => table::register_stored(&context, snapshot, overlay.rows),
@@ -61,7 +65,8 @@ impl Session {
             }
             .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
-        Self::complete(context, config, as_of, Some(&days)).await
+        let session = Self::complete(context, config, as_of, Some(&days)).await?;
+        Ok(Self { dropped, ..session })
     }
 
     /// A session over empty tables that take `INSERT`: for tests and trials.
@@ -114,6 +119,7 @@ impl Session {
             ledger,
             calendar,
             writable,
+            dropped: None,
         })
     }
 
@@ -129,6 +135,12 @@ impl Session {
     #[must_use]
     pub fn ends_at(&self) -> Option<DateTime<Utc>> {
         self.ends_at
+    }
+
+    /// Old days whose readings were taken out of the store; `None` where none ever was.
+    #[must_use]
+    pub fn dropped(&self) -> Option<Dropped> {
+        self.dropped
     }
 
     /// What counts as now.

@@ -24,6 +24,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::batch::Output;
 use crate::error::IngestError;
+use crate::retain::RetainSettings;
 use crate::ship::Shipper;
 use crate::store::Store;
 use crate::wal::Wal;
@@ -64,6 +65,8 @@ pub struct CollectSettings {
     pub compact_every: Duration,
     /// How long replaced files stay for those who read them.
     pub grace: TimeDelta,
+    /// Which days are taken out for their age; none without it.
+    pub retention: Option<RetainSettings>,
 }
 
 impl Default for CollectSettings {
@@ -75,6 +78,7 @@ impl Default for CollectSettings {
             waiting_bytes_max: 32 << 20,
             compact_every: Duration::from_secs(3_600),
             grace: TimeDelta::days(1),
+            retention: None,
         }
     }
 }

@@ -63,7 +63,8 @@ pub async fn compact(
     mut progress: impl FnMut(&CompactedDay),
 ) -> Result<Vec<CompactedDay>, IngestError> {
     let mut done = Vec::new();
-    for table in Table::ALL.into_iter().filter(|table| table.partitioned_by().is_some()) {
+    let by_day = |table: &Table| table.partitioned_by().is_some() && !table.derived();
+    for table in Table::ALL.into_iter().filter(by_day) {
         let Some(snapshot) = store.snapshot(table).await? else { continue };
         for (date, files) in scattered(&snapshot, settings) {
             let mut day = CompactedDay {

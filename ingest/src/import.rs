@@ -38,11 +38,11 @@ use crate::schema::Table;
 use crate::store::{Kept, Mark, Store, TableSnapshot};
 use buffer::Buffer;
 use clock::Clock;
-pub(crate) use compaction::{Compaction, parts};
+pub(crate) use compaction::{Compaction, parts, parts_by};
 use findings::Findings;
 use merging::Merging;
 pub use rejects::REJECTS_MAX;
-use series::Series;
+pub(crate) use series::Series;
 pub use stale::STALE_READINGS;
 pub use summary::{ImportSummary, LongestGap, TableSummary};
 

@@ -9,6 +9,8 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
+pub mod rollup;
+
 /// A table of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
@@ -28,13 +30,17 @@ pub enum Table {
     Nodes,
     /// Something that happened to a GPU: lost, recovered, replaced, and the like.
     Events,
+    /// What the readings of a GPU told in five minutes; made from `samples`.
+    Gpu5m,
+    /// What the readings of a GPU told in an hour; made from `samples`.
+    Gpu1h,
 }
 
 impl Table {
     /// Every table, in the order in which an import commits them. Events follow the readings in
-    /// which they are found, and the inventory of GPUs comes last: that a board has moved is told
-    /// from where it was known to be.
-    pub const ALL: [Self; 8] = [
+    /// which they are found, and the inventory of GPUs comes after them: that a board has moved is
+    /// told from where it was known to be. No import writes the last two.
+    pub const ALL: [Self; 10] = [
         Self::Nodes,
         Self::Jobs,
         Self::Allocations,
@@ -43,6 +49,8 @@ impl Table {
         Self::Samples,
         Self::Events,
         Self::Gpus,
+        Self::Gpu5m,
+        Self::Gpu1h,
     ];
 
     /// The name in SQL and the folder in the store.
@@ -57,13 +65,15 @@ impl Table {
             Self::Gpus => "gpus",
             Self::Nodes => "nodes",
             Self::Events => "events",
+            Self::Gpu5m => "gpu_5m",
+            Self::Gpu1h => "gpu_1h",
         }
     }
 
     /// Columns of the table, without the partition column.
     #[must_use]
     pub fn schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 8]> = LazyLock::new(|| Table::ALL.map(build_schema));
+        static SCHEMAS: LazyLock<[SchemaRef; 10]> = LazyLock::new(|| Table::ALL.map(build_schema));
         let position = Self::ALL.iter().position(|table| *table == self);
         Arc::clone(&SCHEMAS[position.expect("ALL lists every table")])
     }
@@ -85,6 +95,7 @@ impl Table {
             Self::Events => {
                 &["cluster", "node", "gpu", "gpu_uuid", "mig", "kind", "detail", "event_at"]
             }
+            Self::Gpu5m | Self::Gpu1h => &rollup::KEY,
         }
     }
 
@@ -96,6 +107,7 @@ impl Table {
             Self::Samples | Self::NodeSamples => Some("sampled_at"),
             Self::GpuCounts => Some("counted_at"),
             Self::Events => Some("event_at"),
+            Self::Gpu5m | Self::Gpu1h => Some(rollup::BIN),
             Self::Jobs | Self::Allocations | Self::Gpus | Self::Nodes => None,
         }
     }
@@ -111,8 +123,14 @@ impl Table {
             Self::GpuCounts => &["cluster", "partition", "team", "counted_at"],
             Self::Gpus => &["cluster", "node", "gpu"],
             Self::Nodes => &["cluster", "node"],
-            Self::Events => self.key(),
+            Self::Events | Self::Gpu5m | Self::Gpu1h => self.key(),
         }
+    }
+
+    /// Whether its rows are made from those of another table, and nothing else may write them.
+    #[must_use]
+    pub const fn derived(self) -> bool {
+        matches!(self, Self::Gpu5m | Self::Gpu1h)
     }
 
     /// Whether its rows are readings, each of which stands for a time (`period_s`).
@@ -136,12 +154,14 @@ impl fmt::Display for Table {
     }
 }
 
+/// A table that takes rows: none that is made from another.
 impl FromStr for Table {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|table| table.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
+        let mut written = Self::ALL.into_iter().filter(|table| !table.derived());
+        written.clone().find(|table| table.name() == text).ok_or_else(|| {
+            let names = written.by_ref().map(Self::name).collect::<Vec<_>>().join(", ");
             format!("unknown table `{text}`: must be one of {names}")
         })
     }
@@ -156,6 +176,7 @@ pub fn instant() -> DataType {
 fn build_schema(table: Table) -> SchemaRef {
     use DataType::{Float64, Int16, Int32, Int64, Utf8};
     let columns: &[(&str, DataType)] = match table {
+        Table::Gpu5m | Table::Gpu1h => return Arc::new(Schema::new(rollup::fields())),
         Table::Samples => &[
             ("sampled_at", instant()),
             ("cluster", Utf8),

@@ -11,6 +11,7 @@ mod delta;
 mod durable;
 #[cfg(test)]
 pub(crate) mod faulty;
+mod open_file;
 mod parquet_file;
 mod place;
 mod rewrite;
@@ -27,8 +28,6 @@ use deltalake::kernel::Remove;
 use deltalake::logstore::{LogStoreRef, StorageConfig, default_logstore};
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use url::Url;
 
 use crate::error::IngestError;
@@ -36,7 +35,8 @@ use crate::schema::Table;
 
 use damage::Damage;
 pub(crate) use delta::{Bounds, Mark, Purpose};
-pub(crate) use parquet_file::{Content, part_of, sum_of};
+pub(crate) use open_file::OpenFile;
+pub(crate) use parquet_file::{Content, made_from, part_of, sum_of};
 pub(crate) use rewrite::{Committed, Effect, Kept, Rewrite};
 
 /// A store of tables. Cheap to clone; holds no open file.
@@ -58,6 +58,15 @@ pub struct FileEntry {
     pub date: Option<NaiveDate>,
     /// Rows.
     pub rows: Option<u64>,
+}
+
+/// Old days that were taken out of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dropped {
+    /// First UTC day that is left: all before it were dropped.
+    pub before: NaiveDate,
+    /// When they were, the last time.
+    pub at: DateTime<Utc>,
 }
 
 /// A table as of one version.
@@ -177,17 +186,18 @@ impl Store {
         file: &FileEntry,
         columns: Option<&[&str]>,
     ) -> Result<Vec<RecordBatch>, IngestError> {
-        match decode(snapshot, file, columns).await {
-            Ok(rows) => Ok(rows),
-            Err(cause) => {
-                let (objects, version) = (&snapshot.objects, snapshot.version);
-                let damage = damage::of_file(objects, file, version, &cause).await;
-                Err(match damage {
-                    Some(damage) => self.damaged(snapshot.table, damage),
-                    None => self.failed("read", snapshot.table, cause),
-                })
-            }
-        }
+        self.open_file(snapshot, file).await?.read(columns, None).await
+    }
+
+    /// Earliest instant that the readings of each file stand for, in milliseconds, by path; `None`
+    /// where its statistics do not tell.
+    pub(crate) fn begins(
+        &self,
+        snapshot: &TableSnapshot,
+    ) -> Result<HashMap<String, Option<i64>>, IngestError> {
+        let instant = snapshot.table.partitioned_by().unwrap_or_default();
+        delta::begins(&snapshot.delta, instant)
+            .map_err(|error| self.failed("read", snapshot.table, error))
     }
 
     /// Writes a file beside the tables, whole or not at all. Returns its URL, or its path in a
@@ -214,6 +224,16 @@ impl Store {
     ) -> Result<u64, IngestError> {
         let found = delta::segment_of(&snapshot.delta, application).await;
         found.map_err(|error| self.failed("read", snapshot.table, error))
+    }
+
+    /// Old days that were taken out of a table; `None` where none ever was.
+    ///
+    /// # Errors
+    /// [`IngestError::Store`] when the log cannot be read.
+    pub async fn dropped(&self, snapshot: &TableSnapshot) -> Result<Option<Dropped>, IngestError> {
+        let found = delta::dropped(&snapshot.delta).await;
+        let found = found.map_err(|error| self.failed("read", snapshot.table, error))?;
+        Ok(found.map(|(before, at)| Dropped { before, at }))
     }
 
     /// Paths of the files that were replaced and are remembered, and when that was.
@@ -265,25 +285,6 @@ impl Store {
             source,
         }
     }
-}
-
-/// Reads `columns` (all without) of one file.
-async fn decode(
-    snapshot: &TableSnapshot,
-    file: &FileEntry,
-    columns: Option<&[&str]>,
-) -> Result<Vec<RecordBatch>, Cause> {
-    let path = Path::from(file.path.as_str());
-    let bytes = snapshot.objects.get(&path).await?.bytes().await?;
-    let mut reader = ParquetRecordBatchReaderBuilder::try_new(bytes)?.with_batch_size(65_536);
-    if let Some(columns) = columns {
-        let wanted = reader.schema().fields().iter().enumerate();
-        let wanted = wanted.filter(|(_, field)| columns.contains(&field.name().as_str()));
-        let wanted: Vec<usize> = wanted.map(|(position, _)| position).collect();
-        let mask = ProjectionMask::roots(reader.parquet_schema(), wanted);
-        reader = reader.with_projection(mask);
-    }
-    Ok(reader.build()?.collect::<Result<_, _>>()?)
 }
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;

@@ -25,6 +25,43 @@ pub struct CompactArgs {
     pub json: bool,
 }
 
+/// Options of `rollup`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    loadline rollup\n  \
+    echo '\\d gpu_5m' | loadline sql    # what the columns are\n  \
+    loadline sql \"SELECT node, sum(power_w_sum) / sum(power_w_known_s) AS power_w FROM gpu_1h \
+    GROUP BY node\"")]
+pub struct RollupArgs {
+    /// Make every day anew that still has readings, not only those whose readings have changed.
+    #[arg(long)]
+    pub rebuild: bool,
+    /// Tell what would be made and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print what was made as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `retain`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    loadline rollup && loadline retain\n  \
+    loadline retain --apply\n\n\
+    How long each table is kept stands under [retention] in loadline.toml: readings for 90 days,\n\
+    gpu_5m for 730, all else for ever. Ages count back from the clock, or from --now. Readings go\n\
+    only when gpu_5m and gpu_1h tell of them as they are. Files are deleted by `loadline compact`\n\
+    or a collector after the time of grace.")]
+pub struct RetainArgs {
+    /// Take them out; without it they are only told.
+    #[arg(long)]
+    pub apply: bool,
+    /// Print what goes and what stays as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use loadline_engine::{Answer, NamedQuery, Params, Session, query};
 
-use super::{Context, print, shell};
+use super::{Context, print, shell, tell_dropped};
 use crate::cli::{OutputFormat, QueryArgs, SqlArgs, TableArgs};
 use crate::failure::Failure;
 
@@ -38,6 +38,9 @@ pub(super) async fn asked(
     params: &Params,
 ) -> Result<Answer, Failure> {
     let answer = session.query(query, params).await?;
+    if let Some((from, _)) = session.period(query, params)? {
+        tell_dropped(session, from);
+    }
     let (first, last) = session.span();
     let given = ["from", "until"].iter().any(|name| params.contains_key(*name));
     if let Some((from, until)) = session.period(query, params)?

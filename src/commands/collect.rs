@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_ingest::collect::{Collector, Health, Stop, inbox, run_shipping, run_with};
+use loadline_ingest::retain::RetainSettings;
 use loadline_ingest::ship::Shipper;
 use loadline_ingest::source::folder::{FolderCollector, FolderSettings};
 use loadline_ingest::source::node::{NodeCollector, NodeSettings};
@@ -74,7 +75,11 @@ pub(super) async fn run(context: &Context, args: &CollectArgs) -> Result<(), Fai
         _ => None,
     };
     stop_on_signal(&stop, args.lasting)?;
-    let settings = asked.settings();
+    let mut settings = asked.settings();
+    if config.retention.collector {
+        let retention = config.retention.settings().map_err(Failure::usage)?;
+        settings.retention = Some(RetainSettings { apply: true, ..retention });
+    }
     let work = {
         let (health, stop) = (Arc::clone(&health), stop.clone());
         tokio::task::spawn_blocking(move || {

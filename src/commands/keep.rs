@@ -1,12 +1,14 @@
-//! `loadline compact` and `loadline doctor`: keeping a store in good order.
+//! `loadline compact`, `rollup`, `retain` and `doctor`: keeping a store in good order.
 
 use chrono::Utc;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use loadline_ingest::compact::{CompactSettings, SweepSettings, compact as compact_days, sweep};
 use loadline_ingest::doctor::{Examined, examine, mend};
+use loadline_ingest::retain::{RetainSettings, Retained, retain as take_out};
+use loadline_ingest::rollup::{RollupSettings, roll_up};
 
-use super::{Context, print};
-use crate::cli::{CompactArgs, DoctorArgs};
+use super::{Context, instant, print};
+use crate::cli::{CompactArgs, DoctorArgs, RetainArgs, RollupArgs};
 use crate::failure::Failure;
 use crate::report::plural;
 
@@ -41,6 +43,78 @@ pub(super) async fn compact(context: &Context, args: &CompactArgs) -> Result<(),
         plural(swept.files, "file"),
         HumanBytes(swept.bytes)
     ))
+}
+
+pub(super) async fn rollup(context: &Context, args: &RollupArgs) -> Result<(), Failure> {
+    let store = context.store()?;
+    let style = ProgressStyle::with_template("{bar:30} {pos} of {len} days rolled up, {eta} left");
+    let bar = ProgressBar::no_length().with_style(style.expect("a fixed text"));
+    let (rebuild, dry_run) = (args.rebuild, args.dry_run);
+    let settings = RollupSettings { rebuild, dry_run, before: None };
+    let begun = |days: usize| bar.set_length(days as u64);
+    let days = roll_up(&store, &settings, begun, |_| bar.inc(1)).await?;
+    bar.finish_and_clear();
+    if args.json {
+        let told = serde_json::json!({ "dry_run": dry_run, "days": days });
+        return print::line(&serde_json::to_string_pretty(&told)?);
+    }
+    for day in &days {
+        let made = match (day.rows_5m, day.rows_1h) {
+            (Some(five), Some(hour)) => format!(" to {five} of gpu_5m and {hour} of gpu_1h"),
+            _ => String::new(),
+        };
+        let readings = plural(day.readings, "reading");
+        print::line(&format!("{}  {:8} {readings}{made}", day.date, day.reason))?;
+    }
+    let did = if dry_run { "would be rolled up" } else { "rolled up" };
+    print::line(&format!("{} {did}", plural(days.len() as u64, "day")))
+}
+
+pub(super) async fn retain(context: &Context, args: &RetainArgs) -> Result<(), Failure> {
+    let (store, config) = (context.store()?, context.config()?);
+    let settings = config.retention.settings().map_err(Failure::usage)?;
+    let settings = RetainSettings { apply: args.apply, ..settings };
+    let now = context.now.as_deref().map(|text| instant("--now", text, &config)).transpose()?;
+    let bar = spinner("{spinner} looking for days that are too old");
+    let tables = take_out(&store, &settings, now.unwrap_or_else(Utc::now)).await?;
+    bar.finish_and_clear();
+    if args.json {
+        let told = serde_json::json!({ "applied": args.apply, "tables": tables });
+        return print::line(&serde_json::to_string_pretty(&told)?);
+    }
+    for table in &tables {
+        tell_retained(table, args.apply)?;
+    }
+    let days: u64 = tables.iter().map(|table| table.days).sum();
+    match (days, args.apply) {
+        (0, _) => print::line("no day goes"),
+        (_, true) => print::line(&format!(
+            "{} dropped; `loadline compact` deletes the files after the time of grace",
+            plural(days, "day")
+        )),
+        (_, false) => print::line(&format!(
+            "{} would be dropped: do so with `loadline retain --apply`",
+            plural(days, "day")
+        )),
+    }
+}
+
+fn tell_retained(table: &Retained, applied: bool) -> Result<(), Failure> {
+    if let Some((first, last)) = table.dropped {
+        print::line(&format!(
+            "{:12} {first} to {last}  {} of {}, {} {}",
+            table.table,
+            plural(table.rows, "row"),
+            plural(table.days, "day"),
+            HumanBytes(table.bytes),
+            if applied { "dropped" } else { "would go" },
+        ))?;
+    }
+    for kept in &table.kept {
+        let (date, days) = (kept.date, plural(kept.days, "day"));
+        print::line(&format!("{:12} {days} from {date} on kept: {}", table.table, kept.reason))?;
+    }
+    Ok(())
 }
 
 pub(super) async fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {

@@ -5,6 +5,8 @@ use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use loadline_engine::Session;
+use loadline_ingest::rollup;
+use loadline_ingest::schema::rollup::LEGEND;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
@@ -105,6 +107,9 @@ async fn command(session: &Session, line: &str) -> Result<Option<String>, Failur
             if !tables.iter().any(|known| known == table) {
                 return Err(Failure::usage(format!("there is no table or view `{table}`"))
                     .detail(format!("there are {}", tables.join(", "))));
+            }
+            if rollup::TABLES.iter().any(|rollup| rollup.name() == table) {
+                print::aside(LEGEND);
             }
             Ok(Some(format!(
                 "SELECT column_name, data_type FROM information_schema.columns \

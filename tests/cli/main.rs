@@ -8,6 +8,7 @@ mod collects;
 mod decides;
 mod fleet;
 mod imports;
+mod keeps;
 mod ledgers;
 mod object_stores;
 mod refusals;

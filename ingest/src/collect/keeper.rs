@@ -3,13 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use super::pace::Stop;
 use super::reader::in_one_line;
 use super::{CollectSettings, Health};
 use crate::compact::{CompactSettings, SweepSettings, compact, sweep};
 use crate::error::IngestError;
+use crate::retain::retain;
+use crate::rollup::{RollupSettings, roll_up};
 use crate::store::Store;
 use crate::wal::{Wal, flush};
 
@@ -65,7 +67,7 @@ pub(super) fn keep(
         }
         if !settings.compact_every.is_zero() && compacted.elapsed() >= settings.compact_every {
             compacted = Instant::now();
-            if let Err(error) = runtime.block_on(tidy(store, settings, health)) {
+            if let Err(error) = runtime.block_on(tidy(store, settings, health, Utc::now())) {
                 health.tell(&in_one_line(&error));
             }
         }
@@ -76,11 +78,21 @@ async fn tidy(
     store: &Store,
     settings: &CollectSettings,
     health: &Health,
+    now: DateTime<Utc>,
 ) -> Result<(), IngestError> {
     let days = compact(store, &CompactSettings::default(), |_| ()).await?;
     health.note_writer(|known| known.days_compacted_total += days.len() as u64);
+    // The day that goes on changes with every move.
+    let rollup = RollupSettings { before: Some(now.date_naive()), ..Default::default() };
+    roll_up(store, &rollup, |_| (), |_| ()).await?;
+    if let Some(settings) = &settings.retention {
+        for told in retain(store, settings, now).await?.iter().filter(|t| t.days > 0) {
+            let (days, table, limit) = (told.days, told.table, told.limit);
+            health.tell(&format!("{days} days of {table} from before {limit} were dropped"));
+        }
+    }
     let sweep_settings = SweepSettings { grace: settings.grace, dry_run: false };
-    sweep(store, &sweep_settings, Utc::now()).await.map(drop)
+    sweep(store, &sweep_settings, now).await.map(drop)
 }
 
 fn note(
@@ -114,5 +126,40 @@ fn note(
                 health.tell(&format!("{}; rows stay in the log", in_one_line(error)));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{NaiveDate, TimeDelta};
+
+    use super::*;
+    use crate::import::tests::{import, readings, store};
+    use crate::retain::RetainSettings;
+    use crate::schema::Table;
+
+    #[tokio::test]
+    async fn a_keeper_rolls_up_days_that_are_over_and_drops_what_is_too_old_if_told_to() {
+        // Breaks when a collector rolls up the day that goes on, or drops anything unasked.
+        let (_folder, store) = store();
+        let seconds: Vec<i64> = (1..432).map(|n| n * 600).collect();
+        import(&store, vec![readings("GPU-a", &seconds)]).await;
+        let days = async |table| {
+            let snapshot = store.snapshot(table).await.unwrap().unwrap();
+            snapshot.files.iter().filter_map(|file| file.date).collect::<Vec<_>>()
+        };
+        let date = |day| NaiveDate::from_ymd_opt(2026, 1, day).unwrap();
+        let now = date(3).and_hms_opt(12, 0, 0).unwrap().and_utc();
+        let health = Health::new(Box::new(|_| ()));
+        let mut settings = CollectSettings::default();
+        tidy(&store, &settings, &health, now).await.unwrap();
+        assert_eq!(days(Table::Gpu5m).await, [date(1), date(2)]);
+        assert_eq!(days(Table::Gpu1h).await, [date(1), date(2)]);
+        assert_eq!(days(Table::Samples).await, [date(1), date(2), date(3)]);
+        let ages = [(Table::Samples, TimeDelta::days(1))].into();
+        settings.retention = Some(RetainSettings { ages, apply: true });
+        tidy(&store, &settings, &health, now).await.unwrap();
+        assert_eq!(days(Table::Samples).await, [date(2), date(3)]);
+        assert_eq!(days(Table::Gpu5m).await, [date(1), date(2)]);
     }
 }

@@ -64,7 +64,7 @@ async fn first_day_again<'a>(store: &'a Store, base: &'a TableSnapshot) -> Rewri
     let mut rewrite = Rewrite::new(store, Table::Samples, Some(base), effect);
     rewrite.clear(date);
     let rows = store.read(base, date).await.unwrap();
-    rewrite.put(Content { date, part, rows, series }).await.unwrap();
+    rewrite.put(Content { date, part, rows, series, made_from: None }).await.unwrap();
     rewrite
 }
 

@@ -79,7 +79,7 @@ async fn readings_that_are_stored_twice_are_found_and_merged() {
     let mut rewrite = Rewrite::new(&store, Table::Samples, Some(&base), effect);
     rewrite.extend();
     let rows_of_day = store.read(&base, date).await.unwrap();
-    let content = Content { date, part: (0, 1), rows: rows_of_day, series: None };
+    let content = Content { date, part: (0, 1), rows: rows_of_day, series: None, made_from: None };
     rewrite.put(content).await.unwrap();
     rewrite.commit().await.unwrap();
     assert_eq!(rows(&store).await, 6);

@@ -107,7 +107,13 @@ impl Days<'_> {
         if merged.rows.num_rows() > 0 {
             rewrite.extend();
             let series = Some((keys, numbers));
-            let content = Content { date: Some(day), part: (0, 1), series, rows: merged.rows };
+            let content = Content {
+                date: Some(day),
+                part: (0, 1),
+                series,
+                made_from: None,
+                rows: merged.rows,
+            };
             rewrite.put(content).await?;
         }
         Ok(tails)

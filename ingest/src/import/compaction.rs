@@ -17,7 +17,12 @@ const TRIES: usize = 3;
 
 /// Files that a day with so many rows has after an import or compaction, at most.
 pub(crate) fn parts(rows: u64) -> usize {
-    parts_of(usize::try_from(rows).unwrap_or(usize::MAX), PART_ROWS)
+    parts_by(rows, PART_ROWS)
+}
+
+/// Parts of about `part_rows` in which so many rows of a day are taken.
+pub(crate) fn parts_by(rows: u64, part_rows: usize) -> usize {
+    parts_of(usize::try_from(rows).unwrap_or(usize::MAX), part_rows)
 }
 
 /// A day to be compacted.

@@ -167,6 +167,7 @@ impl Days<'_> {
                     date: Some(day),
                     part: (part, parts),
                     series: Some((keys, numbers)),
+                    made_from: None,
                     rows: merged.rows,
                 };
                 rewrite.put(content).await?;

@@ -105,7 +105,9 @@ impl Merging<'_> {
             if merged.added + merged.updated > 0 {
                 rewrite.clear(None);
                 let rows = merged.rows;
-                rewrite.put(Content { date: None, part: (0, 1), rows, series: None }).await?;
+                rewrite
+                    .put(Content { date: None, part: (0, 1), rows, series: None, made_from: None })
+                    .await?;
             }
         }
         outcome.unchanged = rewrite.partitions() == 0;

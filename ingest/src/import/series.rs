@@ -18,7 +18,7 @@ pub(super) const PARTS_MAX: usize = 64;
 
 /// The series of one table, numbered in the order of their first reading.
 #[derive(Debug)]
-pub(super) struct Series {
+pub(crate) struct Series {
     columns: Vec<(&'static str, DataType)>,
     converter: RowConverter,
     ids: HashMap<Box<[u8]>, u32>,
@@ -27,9 +27,17 @@ pub(super) struct Series {
 }
 
 impl Series {
-    pub(super) fn new(table: Table) -> Result<Self, ArrowError> {
+    pub(crate) fn new(table: Table) -> Result<Self, ArrowError> {
+        Self::over(table, columns(table))
+    }
+
+    /// The same of any columns of `table`.
+    pub(crate) fn over(
+        table: Table,
+        columns: impl Iterator<Item = &'static str>,
+    ) -> Result<Self, ArrowError> {
         let schema = table.schema();
-        let columns: Vec<(&'static str, DataType)> = columns(table)
+        let columns: Vec<(&'static str, DataType)> = columns
             .map(|name| Ok((name, schema.field_with_name(name)?.data_type().clone())))
             .collect::<Result<_, ArrowError>>()?;
         let fields = columns.iter().map(|(_, kind)| SortField::new(kind.clone())).collect();
@@ -43,7 +51,7 @@ impl Series {
     }
 
     /// The number of each row's series; new ones are numbered on.
-    pub(super) fn number(&mut self, rows: &RecordBatch) -> Result<UInt32Array, ArrowError> {
+    pub(crate) fn number(&mut self, rows: &RecordBatch) -> Result<UInt32Array, ArrowError> {
         let arrays: Vec<ArrayRef> = self
             .columns
             .iter()
@@ -78,7 +86,7 @@ impl Series {
     }
 
     /// The place of each series in sort order, by its number.
-    pub(super) fn ranks(&self) -> Vec<u32> {
+    pub(crate) fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..).take(self.keys.len()).collect();
         order.sort_unstable_by_key(|number| &self.keys[*number as usize]);
         let mut ranks = vec![0; order.len()];
@@ -89,12 +97,12 @@ impl Series {
     }
 
     /// Whether a series is in the `part`th of `parts`; the same for every import.
-    pub(super) fn within(&self, number: u32, (part, parts): (usize, usize)) -> bool {
+    pub(crate) fn within(&self, number: u32, (part, parts): (usize, usize)) -> bool {
         usize::from(self.buckets[number as usize]) * parts / PARTS_MAX == part
     }
 
     /// The key columns; row `n` is series `n`.
-    pub(super) fn keys(&self) -> Result<RecordBatch, ArrowError> {
+    pub(crate) fn keys(&self) -> Result<RecordBatch, ArrowError> {
         let parser = self.converter.parser();
         let rows: Vec<_> = self.keys.iter().map(|key| parser.parse(key)).collect();
         let arrays = self.converter.convert_rows(rows)?;

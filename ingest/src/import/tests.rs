@@ -169,7 +169,7 @@ async fn the_loser_of_two_equal_imports_leaves_the_winners_file() {
     let rows = store.read(&won, date).await.unwrap();
     let mut lost =
         Rewrite::new(&store, Table::Samples, stale.as_ref(), Effect::Commit(Purpose::Rows(None)));
-    lost.put(Content { date, part: (0, 1), rows, series: None }).await.unwrap();
+    lost.put(Content { date, part: (0, 1), rows, series: None, made_from: None }).await.unwrap();
     assert_eq!(lost.commit().await.unwrap(), Committed::Outrun);
     assert_eq!(content(&store).await.num_rows(), 4);
 }

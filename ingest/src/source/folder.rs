@@ -133,7 +133,8 @@ impl FolderCollector {
             }
             table => {
                 let table: Table = table.parse().map_err(|_| {
-                    let names = Table::ALL.map(Table::name).join(", ");
+                    let names = Table::ALL.into_iter().filter(|table| !table.derived());
+                    let names = names.map(Table::name).collect::<Vec<_>>().join(", ");
                     let reason = format!("must be one of sacct, nvidia-smi, dcgm, {names}");
                     refuse("format", &settings.format, reason)
                 })?;

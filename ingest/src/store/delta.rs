@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use deltalake::DeltaTable;
 use deltalake::kernel::Transaction;
 use deltalake::kernel::transaction::{CommitBuilder, CommitProperties};
@@ -32,6 +32,13 @@ pub(crate) enum Purpose {
     Rows(Option<Mark>),
     /// The same rows in fewer files.
     Compaction,
+    /// Whole days taken out: all before a day are gone from then on.
+    Drop {
+        /// First day that is left.
+        before: NaiveDate,
+        /// When that is.
+        at: DateTime<Utc>,
+    },
 }
 
 /// Between what the rows of a file are; `None` where its statistics do not tell.
@@ -45,6 +52,10 @@ pub(crate) struct Bounds {
 
 /// Column by which a table is partitioned: the UTC day.
 pub(super) const DATE: &str = "date";
+
+/// Names under which a table tells, beside its rows, the first day that is left (as days since 1970)
+/// and when those before it were dropped (in milliseconds).
+const DROPPED: [&str; 2] = ["loadline-dropped-before", "loadline-dropped-at"];
 
 /// Commits between two checkpoints of a table's log. Whoever opens the table reads the last one and
 /// every commit since, all at once: a collector makes a commit every few minutes.
@@ -106,6 +117,12 @@ pub(super) async fn commit(
         properties = properties
             .with_application_transaction(Transaction::new(mark.application.clone(), segment));
     }
+    if let Purpose::Drop { before, at } = purpose {
+        let days = before.signed_duration_since(NaiveDate::default()).num_days();
+        let told = DROPPED.into_iter().zip([days, at.timestamp_millis()]);
+        let told = told.map(|(name, value)| Transaction::new(name, value)).collect();
+        properties = properties.with_application_transactions(told);
+    }
     if let Some(base) = base {
         let operation = match purpose {
             Purpose::Rows(_) => {
@@ -113,6 +130,10 @@ pub(super) async fn commit(
                 DeltaOperation::Write { mode, partition_by: None, predicate: None }
             }
             Purpose::Compaction => DeltaOperation::Optimize { predicate: None, target_size: 0 },
+            Purpose::Drop { before, .. } => {
+                let predicate = Some(format!("{DATE} < '{before}'"));
+                DeltaOperation::Delete { predicate }
+            }
         };
         let committed = CommitBuilder::from(properties)
             .with_actions(actions)
@@ -148,6 +169,21 @@ pub(super) async fn segment_of(table: &DeltaTable, application: &str) -> Result<
     let log = table.log_store();
     let found = table.snapshot()?.transaction_version(log.as_ref(), application).await?;
     Ok(found.map(u64::try_from).transpose()?.unwrap_or(0))
+}
+
+/// The first day that is left of a table whose old days were dropped, and when they were.
+pub(super) async fn dropped(
+    table: &DeltaTable,
+) -> Result<Option<(NaiveDate, DateTime<Utc>)>, Cause> {
+    let log = table.log_store();
+    let snapshot = table.snapshot()?;
+    let Some(days) = snapshot.transaction_version(log.as_ref(), DROPPED[0]).await? else {
+        return Ok(None);
+    };
+    let at = snapshot.transaction_version(log.as_ref(), DROPPED[1]).await?;
+    let before = TimeDelta::try_days(days).and_then(|d| NaiveDate::default().checked_add_signed(d));
+    let before = before.ok_or_else(|| format!("`{}` is {days}: no day", DROPPED[0]))?;
+    Ok(Some((before, at.and_then(DateTime::from_timestamp_millis).unwrap_or_default())))
 }
 
 /// Paths of the files that were replaced, and when.
@@ -192,6 +228,32 @@ pub(super) fn bounds(
         };
         let instants = at("minValues").zip(at("maxValues"));
         found.insert(file.path().into_owned(), Bounds { nodes, instants });
+    }
+    Ok(found)
+}
+
+/// The earliest instant that the readings of each file stand for, in milliseconds, by path: none of
+/// them begins before it. `None` where the statistics do not tell.
+pub(super) fn begins(
+    delta: &DeltaTable,
+    instant: &str,
+) -> Result<HashMap<String, Option<i64>>, Cause> {
+    let mut found = HashMap::new();
+    for file in delta.snapshot()?.log_data() {
+        let stats: serde_json::Value = match file.stats() {
+            Some(stats) => serde_json::from_str(&stats)?,
+            None => serde_json::Value::Null,
+        };
+        let at = stats["minValues"][instant].as_str();
+        let at = at.and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+        let rows = stats["numRecords"].as_i64();
+        // A column without any value has no maximum.
+        let none = rows.is_some() && stats["nullCount"]["period_s"].as_i64() == rows;
+        let period_s = stats["maxValues"]["period_s"].as_f64().or(none.then_some(0.0));
+        let begun = at
+            .zip(period_s)
+            .map(|(at, period_s)| at.timestamp_millis() - (period_s.max(0.0) * 1e3).round() as i64);
+        found.insert(file.path().into_owned(), begun);
     }
     Ok(found)
 }

@@ -37,6 +37,8 @@ pub(crate) struct Content {
     pub(crate) rows: RecordBatch,
     /// Key columns by series, and the series of each row, where they are kept apart.
     pub(crate) series: Option<(RecordBatch, UInt32Array)>,
+    /// What the rows of a derived table were made from, as a fingerprint; its file's name tells it.
+    pub(crate) made_from: Option<u64>,
 }
 
 impl Content {
@@ -61,6 +63,12 @@ pub(crate) fn part_of(path: &str) -> Option<(usize, usize)> {
     Some((part, words.next()?.parse().ok()?))
 }
 
+/// What the rows of a derived table's file were made from, as its name tells.
+pub(crate) fn made_from(path: &str) -> Option<u64> {
+    let (_, rest) = path.rsplit_once("-from-")?;
+    u64::from_str_radix(rest.get(..16)?, 16).ok()
+}
+
 /// The CRC-32 of a file's bytes that its name tells.
 pub(crate) fn sum_of(path: &str) -> Option<u32> {
     let name = path.rsplit('/').next()?.strip_suffix(".parquet")?;
@@ -78,7 +86,7 @@ pub(super) fn encode(table: Table, content: &Content) -> Result<(Add, Vec<u8>), 
         .with_skip_arrow_metadata(true);
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new_with_options(&mut bytes, Arc::clone(&schema), options)?;
-    let mut stats = stats::Stats::new(&schema);
+    let mut stats = stats::Stats::new(table, &schema);
     let mut start = 0;
     while start < content.rows.num_rows() {
         let rows = slice(table, &schema, content, start)?;
@@ -106,7 +114,8 @@ pub(super) fn encode(table: Table, content: &Content) -> Result<(Add, Vec<u8>), 
 fn path(content: &Content, sum: u32) -> String {
     let draw = || RandomState::new().build_hasher().finish();
     let (part, parts) = content.part;
-    let name = format!("part-{part}-of-{parts}-{:016x}-{sum:08x}.parquet", draw());
+    let from = content.made_from.map_or_else(String::new, |from| format!("from-{from:016x}-"));
+    let name = format!("part-{part}-of-{parts}-{from}{:016x}-{sum:08x}.parquet", draw());
     match content.date {
         Some(date) => format!("{DATE}={date}/{name}"),
         None => name,

@@ -100,7 +100,13 @@ async fn an_import_that_was_outrun_merges_again() {
         Rewrite::new(&store, Table::Samples, Some(&base), Effect::Commit(Purpose::Rows(None)));
     rewrite.clear(base.files[0].date);
     let content = store.read(&base, base.files[0].date).await.unwrap();
-    let content = Content { date: base.files[0].date, part: (0, 1), rows: content, series: None };
+    let content = Content {
+        date: base.files[0].date,
+        part: (0, 1),
+        rows: content,
+        series: None,
+        made_from: None,
+    };
     rewrite.put(content).await.unwrap();
     assert_eq!(rewrite.commit().await.unwrap(), Committed::Outrun);
     assert_eq!(rows(&store, Table::Samples).await, 5);

@@ -105,6 +105,8 @@ impl Plan {
             Table::Gpus => &[&["gpu_uuid"]],
             Table::Nodes => &[&["node"]],
             Table::Events => &[&["event_at"], &["kind"]],
+            // No file is read as what is made from others.
+            Table::Gpu5m | Table::Gpu1h => &[&["bin_started_at"]],
         };
         for names in any_of {
             if !names.iter().any(|name| self.makes(name)) {
@@ -197,6 +199,7 @@ pub(crate) const fn required(table: Table) -> &'static str {
         Table::Samples | Table::NodeSamples => "sampled_at",
         Table::GpuCounts => "counted_at",
         Table::Events => "event_at",
+        Table::Gpu5m | Table::Gpu1h => "bin_started_at",
         Table::Jobs | Table::Allocations => "job_id",
         Table::Gpus => "gpu_uuid",
         Table::Nodes => "node",

@@ -50,7 +50,7 @@ fn column(builder: WriterPropertiesBuilder, field: &Field) -> WriterPropertiesBu
 
 /// Whether a measurement is one whose values hardly repeat.
 fn hardly_repeats(name: &str) -> bool {
-    ["_bytes_per_s", "_iops", "_j"].iter().any(|unit| name.ends_with(unit))
+    ["_bytes_per_s", "_iops", "_j", "_sum", "_sum_sq"].iter().any(|unit| name.ends_with(unit))
 }
 
 fn sorting(table: Table) -> Vec<SortingColumn> {

@@ -8,6 +8,8 @@ use arrow::datatypes::{
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value, json};
 
+use crate::schema::Table;
+
 /// A text longer than this is no bound that is worth its room in the log.
 const TEXT_BYTES_MAX: usize = 128;
 
@@ -15,6 +17,8 @@ const TEXT_BYTES_MAX: usize = 128;
 #[derive(Debug)]
 pub(super) struct Stats {
     schema: SchemaRef,
+    /// Columns worth their room in the log: a derived table has more than a hundred.
+    told: Vec<bool>,
     rows: usize,
     nulls: Vec<usize>,
     extremes: Vec<Option<Extremes>>,
@@ -28,10 +32,12 @@ enum Extremes {
 }
 
 impl Stats {
-    pub(super) fn new(schema: &SchemaRef) -> Self {
+    pub(super) fn new(table: Table, schema: &SchemaRef) -> Self {
         let columns = schema.fields().len();
+        let told = |name: &String| !table.derived() || table.key().contains(&name.as_str());
         Self {
             schema: schema.clone(),
+            told: schema.fields().iter().map(|field| told(field.name())).collect(),
             rows: 0,
             nulls: vec![0; columns],
             extremes: vec![None; columns],
@@ -41,6 +47,9 @@ impl Stats {
     pub(super) fn take(&mut self, rows: &RecordBatch) {
         self.rows += rows.num_rows();
         for (position, column) in rows.columns().iter().enumerate() {
+            if !self.told[position] {
+                continue;
+            }
             self.nulls[position] += column.null_count();
             let known = &mut self.extremes[position];
             *known = match (known.take(), extremes(column)) {
@@ -61,7 +70,7 @@ impl Stats {
     pub(super) fn json(&self) -> Value {
         let (mut least, mut most, mut nulls) = (Map::new(), Map::new(), Map::new());
         for (position, field) in self.schema.fields().iter().enumerate() {
-            if matches!(field.data_type(), DataType::Map(_, _)) {
+            if matches!(field.data_type(), DataType::Map(_, _)) || !self.told[position] {
                 continue;
             }
             nulls.insert(field.name().clone(), json!(self.nulls[position]));

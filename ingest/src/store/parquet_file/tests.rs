@@ -34,7 +34,13 @@ fn content() -> Content {
         ("pcie_rx_bytes_per_s", real(|row| 1e8 + row as f64 * 17.0)),
     ]);
     let rows = rows.unwrap();
-    Content { date: NaiveDate::from_ymd_opt(2026, 1, 1), part: (1, 1), rows, series: None }
+    Content {
+        date: NaiveDate::from_ymd_opt(2026, 1, 1),
+        part: (1, 1),
+        rows,
+        series: None,
+        made_from: None,
+    }
 }
 
 #[test]
