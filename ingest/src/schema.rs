@@ -213,6 +213,12 @@ fn build_schema(table: Table) -> SchemaRef {
             ("xid", Int32),
             ("throttle_reasons", Int64),
             ("processes", Int32),
+            // The least and the most within the row's stretch, where the driver keeps what lies
+            // between two readings.
+            ("gpu_util_min_ratio", Float64),
+            ("gpu_util_max_ratio", Float64),
+            ("power_min_w", Float64),
+            ("power_max_w", Float64),
             ("period_s", Float64),
         ],
         Table::NodeSamples => &[

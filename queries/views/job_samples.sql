@@ -16,7 +16,8 @@ SELECT s.sampled_at, s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig, s.gpu_model, s
     s.pcie_tx_bytes_per_s, s.nvlink_rx_bytes_per_s, s.nvlink_tx_bytes_per_s, s.sm_active_ratio,
     s.sm_occupancy_ratio, s.tensor_active_ratio, s.dram_active_ratio, s.fp64_active_ratio,
     s.fp32_active_ratio, s.fp16_active_ratio, s.ecc_corrected_total, s.ecc_uncorrected_total,
-    s.xid, s.throttle_reasons, s.processes, s.share['period_s'] AS period_s,
+    s.xid, s.throttle_reasons, s.processes, s.gpu_util_min_ratio, s.gpu_util_max_ratio,
+    s.power_min_w, s.power_max_w, s.share['period_s'] AS period_s,
     s.share['job_id'] AS job_id, s.share['attempt'] AS attempt,
     s.share['share_ratio'] * s.share['used_ratio'] AS share_ratio, s.share['shared'] AS shared,
     s.share['started_at'] AS started_at, s.share['ended_at'] AS ended_at

@@ -21,6 +21,8 @@ pub struct Passing {
 pub struct Headroom {
     /// GPUs available.
     pub gpus_available: f64,
+    /// GPUs installed besides and down, mean over the last hour.
+    pub gpus_down: f64,
     /// How that is known: config, inventory, counts or peak-held, which is a floor.
     pub source: String,
     /// Steps ahead.
@@ -54,7 +56,8 @@ impl Headroom {
             Language::En => {
                 let waits = if self.p90.is_some() { "; what is asked above it waits" } else { "" };
                 let are = if gpus == "1" { "GPU is" } else { "GPUs are" };
-                format!("{gpus} {are} available, known from {}: {passes}{waits}", self.source)
+                let down = self.down(language);
+                format!("{gpus} {are} available{down}, known from {}: {passes}{waits}", self.source)
             }
             Language::Zh if self.is_floor() => {
                 format!("可用 GPU 数未知，同时占用的历史峰值 {gpus} 块只是下限：{passes}")
@@ -67,8 +70,19 @@ impl Headroom {
                     other => other,
                 };
                 let waits = if self.p90.is_some() { "；超出部分将排队" } else { "" };
-                format!("可用 {gpus} 块 GPU（来自{source}）：{passes}{waits}")
+                let down = self.down(language);
+                format!("可用 {gpus} 块 GPU（来自{source}{down}）：{passes}{waits}")
             }
+        }
+    }
+
+    /// What ties the number to that of the GPUs installed.
+    fn down(&self, language: Language) -> String {
+        let gpus = number((self.gpus_down * 10.0).round() / 10.0);
+        match language {
+            _ if gpus == "0" => String::new(),
+            Language::En => format!(" and {gpus} more down"),
+            Language::Zh => format!("，另有 {gpus} 块停机"),
         }
     }
 
@@ -142,6 +156,7 @@ mod tests {
         let passing = |steps: Option<usize>| steps.map(|steps| Passing { first_at, steps });
         Headroom {
             gpus_available: 15.0,
+            gpus_down: 0.0,
             source: source.to_owned(),
             steps: 168,
             p50: passing(p50),
@@ -170,6 +185,10 @@ mod tests {
              above it in 168 steps"
         );
         assert!(headroom("inventory", None, Some(2)).text(Language::Zh).contains("有 2 个超过"));
+        let down = Headroom { gpus_down: 1.0, ..headroom("inventory", None, None) };
+        let told = down.text(Language::En);
+        assert!(told.starts_with("15 GPUs are available and 1 more down, known from"), "{told}");
+        assert!(down.text(Language::Zh).contains("（来自资产清单，另有 1 块停机）"));
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn a_forecast_says_how_it_did_and_never_crosses_its_quantiles() {
 fn a_forecast_above_capacity_is_said_and_not_cut() {
     let run = ask(&words("forecast --horizon 2d --step 12h --json"));
     // 15 of the 16 GPUs are up, and the demo asks for more.
-    let told = "fleet: 15 GPUs are available, known from inventory: the median";
+    let told = "fleet: 15 GPUs are available and 1 more down, known from inventory: the median";
     assert!(run.stderr.contains(told), "{}", run.stderr);
     assert!(run.stderr.contains("of 4 steps, first at 2026-03-"), "{}", run.stderr);
     let rows: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();

@@ -20,7 +20,7 @@ use crate::import::Series;
 use crate::merge::conform;
 use crate::schema::rollup::{
     BIN, BITS, COVERED_S, ENERGY_J, ENERGY_KNOWN_S, EXTREMES, MEASURES, READINGS, REPORTED,
-    SUFFIXES,
+    SUFFIXES, WITHIN,
 };
 use crate::schema::{Table, instant};
 use crate::store::{FileEntry, OpenFile, Store, TableSnapshot, part_of};
@@ -148,7 +148,14 @@ impl<'a> Taken<'a> {
         let mut reported: Vec<f64> = Vec::new();
         for measure in MEASURES.into_iter().filter(|measure| *measure != REPORTED) {
             let values = self.numbers(measure).await?;
-            let told = fold::measure(&pieces, &groups, &values);
+            let mut told = fold::measure(&pieces, &groups, &values);
+            if let Some((_, low, high)) = WITHIN.into_iter().find(|within| within.0 == measure) {
+                let low = self.numbers_or(low, &values).await?;
+                let high = self.numbers_or(high, &values).await?;
+                let [_, _, least, _, _] = fold::measure(&pieces, &groups, &low);
+                let [_, _, _, most, _] = fold::measure(&pieces, &groups, &high);
+                (told[2], told[3]) = (least, most);
+            }
             columns.extend(named(measure, told));
             match measure {
                 "gpu_util_ratio" => reported = values,
@@ -190,6 +197,14 @@ impl<'a> Taken<'a> {
             values.extend(array.iter().map(|value| value.unwrap_or(f64::NAN)));
         })
         .await?;
+        Ok(values)
+    }
+
+    /// The same, `instead` where unknown.
+    async fn numbers_or(&self, column: &str, instead: &[f64]) -> Result<Vec<f64>, IngestError> {
+        let mut values = self.numbers(column).await?;
+        let unknown = values.iter_mut().zip(instead).filter(|(value, _)| value.is_nan());
+        unknown.for_each(|(value, instead)| *value = *instead);
         Ok(values)
     }
 

@@ -93,6 +93,36 @@ fn steady(uuid: &str, from_s: i64, until_s: i64) -> RecordBatch {
 }
 
 #[tokio::test]
+async fn a_burst_within_a_reading_is_the_most_of_its_bin() {
+    // Breaks when what the driver saw between two readings is lost in a rollup.
+    let (_folder, store) = store();
+    let readings = [(30, Some(0.2), Some(100.0), None), (60, Some(0.4), Some(300.0), None)];
+    let told = batch("GPU-a", None, None, &readings);
+    let number = |told: [Option<f64>; 2]| Arc::new(Float64Array::from_iter(told)) as ArrayRef;
+    let within = [
+        ("gpu_util_min_ratio", number([Some(0.0), None])),
+        ("gpu_util_max_ratio", number([Some(0.9), None])),
+        ("power_min_w", number([Some(80.0), None])),
+        ("power_max_w", number([Some(650.0), None])),
+    ];
+    let schema = told.schema();
+    let names = schema.fields().iter().map(|field| field.name().as_str());
+    let columns = names.zip(told.columns().iter().cloned()).chain(within);
+    let columns: Vec<_> = columns.map(|(name, column)| (name, column, true)).collect();
+    import(&store, vec![RecordBatch::try_from_iter_with_nullable(columns).unwrap()]).await;
+    roll(&store, &RollupSettings::default()).await;
+    for table in TABLES {
+        let rows = rows(&store, table).await;
+        assert_eq!(reals(&rows, "gpu_util_ratio_min"), [Some(0.0)], "{table}");
+        assert_eq!(reals(&rows, "gpu_util_ratio_max"), [Some(0.9)], "{table}");
+        assert_eq!(reals(&rows, "power_w_min"), [Some(80.0)], "{table}");
+        assert_eq!(reals(&rows, "power_w_max"), [Some(650.0)], "{table}");
+        // The mean is that of the readings.
+        assert_eq!(reals(&rows, "power_w_sum"), [Some(30.0 * 100.0 + 30.0 * 300.0)], "{table}");
+    }
+}
+
+#[tokio::test]
 async fn sums_are_those_worked_out_by_hand() {
     // Breaks when a reading is weighted by anything but its time in the bin, when the counter is
     // not followed, or when what is unknown becomes 0.

@@ -24,7 +24,7 @@ time of its stretch that lies in it.
   energy_j          J: the energy counter's rise, else power, times seconds; known for energy_known_s
   X_sum, X_sum_sq   of measure X and of its square, weighted with seconds
   X_known_s         seconds of which X is known: a mean over time is sum(X_sum) / sum(X_known_s)
-  X_min, X_max      least and most
+  X_min, X_max      least and most, within a reading too where it tells (gpu_util_min_ratio, ...)
   reported_ratio    as X: utilisation, else SM activity where a slice has no utilisation
   throttle_reasons  bits that any reading had set";
 
@@ -78,6 +78,12 @@ pub const MEASURES: [&str; 22] = [
     "fp32_active_ratio",
     "fp16_active_ratio",
     "processes",
+];
+
+/// Those of which a reading may tell the least and the most within its stretch: measure, least, most.
+pub(crate) const WITHIN: [(&str, &str, &str); 2] = [
+    ("gpu_util_ratio", "gpu_util_min_ratio", "gpu_util_max_ratio"),
+    ("power_w", "power_min_w", "power_max_w"),
 ];
 
 /// Columns of `samples` of which only the least and the most are kept: sizes, counters, codes.

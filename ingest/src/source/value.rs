@@ -5,8 +5,10 @@
 //! measurement can be, a blank sentinel of DCGM or NaN: NULL, and counted. *Unreadable* is text
 //! that is neither.
 
+mod state;
+
 use crate::batch::Output;
-use crate::event::EventKind;
+pub(crate) use state::{distress, distressed, kind};
 
 /// What a cell holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +53,10 @@ pub(crate) enum Measure {
     Xid,
     Throttle,
     Processes,
+    GpuUtilMin,
+    GpuUtilMax,
+    PowerMin,
+    PowerMax,
 }
 
 /// What a measurement may be, and how it is stored.
@@ -108,6 +114,10 @@ pub(crate) const COLUMNS: [Column; Measure::COUNT] = [
     column("xid", 0.0, 1e4, Kind::Int),
     column("throttle_reasons", 0.0, 4_294_967_295.0, Kind::Long),
     column("processes", 0.0, 1e6, Kind::Int),
+    column("gpu_util_min_ratio", 0.0, 1.0, Kind::Float),
+    column("gpu_util_max_ratio", 0.0, 1.0, Kind::Float),
+    column("power_min_w", 0.0, 1e4, Kind::Float),
+    column("power_max_w", 0.0, 1e4, Kind::Float),
 ];
 
 /// Every measurement, in its order.
@@ -141,6 +151,10 @@ pub(crate) const MEASURES: [Measure; Measure::COUNT] = {
         M::Xid,
         M::Throttle,
         M::Processes,
+        M::GpuUtilMin,
+        M::GpuUtilMax,
+        M::PowerMin,
+        M::PowerMax,
     ]
 };
 
@@ -149,7 +163,7 @@ const SHARE_ROUNDING: f64 = 0.02;
 
 impl Measure {
     /// Number of measurements.
-    pub(crate) const COUNT: usize = Self::Processes as usize + 1;
+    pub(crate) const COUNT: usize = Self::PowerMax as usize + 1;
 
     /// The column it fills.
     pub(crate) const fn column(self) -> &'static Column {
@@ -242,34 +256,6 @@ pub(crate) fn available(cell: &str) -> Option<&str> {
     ) || said.ends_with("unknown error");
     // Anything else in brackets is a message of the driver, never a figure.
     (!absent && inner.len() == text.len()).then_some(text)
-}
-
-/// The state that a cell tells of its GPU, if it tells one.
-pub(crate) fn distress(text: &str) -> Option<&'static str> {
-    let has = |needle: &str| {
-        text.len() >= needle.len()
-            && text
-                .as_bytes()
-                .windows(needle.len())
-                .any(|w| w.eq_ignore_ascii_case(needle.as_bytes()))
-    };
-    if has("requires reset") || has("needs reset") || has("reset required") {
-        Some("needs reset")
-    } else if has("is lost") || has("device handle for") || has("fallen off the bus") {
-        Some("lost")
-    } else {
-        None
-    }
-}
-
-/// The event that a state of [`distress`] begins.
-pub(crate) fn kind(state: &str) -> EventKind {
-    if state == "lost" { EventKind::Lost } else { EventKind::RequiresReset }
-}
-
-/// Whether a state of the inventory is one that [`distress`] tells.
-pub(crate) fn distressed(state: &str) -> bool {
-    matches!(state, "lost" | "needs reset")
 }
 
 /// Whether a figure is one of DCGM's "no value": the top of its 32-bit, 64-bit and

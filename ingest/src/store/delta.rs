@@ -1,12 +1,14 @@
 //! Delta's log: create a table, load it, list its files, commit a change.
 
+mod columns;
+
 use std::collections::HashMap;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use deltalake::DeltaTable;
 use deltalake::kernel::Transaction;
 use deltalake::kernel::transaction::{CommitBuilder, CommitProperties};
-use deltalake::kernel::{Action, DataType, MapType, PrimitiveType, Remove, StructField};
+use deltalake::kernel::{Action, Remove};
 use deltalake::logstore::LogStoreRef;
 use deltalake::operations::create::CreateBuilder;
 use deltalake::protocol::{DeltaOperation, SaveMode};
@@ -135,18 +137,14 @@ pub(super) async fn commit(
                 DeltaOperation::Delete { predicate }
             }
         };
+        let mut actions = actions;
+        actions.extend(columns::added(table, base)?);
         let committed = CommitBuilder::from(properties)
             .with_actions(actions)
             .build(Some(base.snapshot()?), log, operation)
             .await?;
         return Ok(committed.version());
     }
-    let mut columns: Vec<StructField> = table
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| StructField::nullable(field.name(), delta_type(field.data_type())))
-        .collect();
     let mut builder = CreateBuilder::new()
         .with_log_store(log)
         .with_table_name(table.name())
@@ -157,10 +155,9 @@ pub(super) async fn commit(
         )
         .with_actions(actions);
     if table.partitioned_by().is_some() {
-        columns.push(StructField::nullable(DATE, DataType::Primitive(PrimitiveType::Date)));
         builder = builder.with_partition_columns([DATE]);
     }
-    let created = builder.with_columns(columns).await?;
+    let created = builder.with_columns(columns::of(table)).await?;
     created.version().ok_or_else(|| "the new table has no version".into())
 }
 
@@ -256,21 +253,4 @@ pub(super) fn begins(
         found.insert(file.path().into_owned(), begun);
     }
     Ok(found)
-}
-
-fn delta_type(kind: &arrow::datatypes::DataType) -> DataType {
-    use arrow::datatypes::DataType as Arrow;
-    let primitive = match kind {
-        Arrow::Int16 => PrimitiveType::Short,
-        Arrow::Int32 => PrimitiveType::Integer,
-        Arrow::Int64 => PrimitiveType::Long,
-        Arrow::Float64 => PrimitiveType::Double,
-        Arrow::Timestamp(_, _) => PrimitiveType::Timestamp,
-        Arrow::Map(_, _) => {
-            let text = DataType::Primitive(PrimitiveType::String);
-            return DataType::from(MapType::new(text.clone(), text, true));
-        }
-        _ => PrimitiveType::String,
-    };
-    DataType::Primitive(primitive)
 }

@@ -21,6 +21,8 @@ pub(in crate::commands) struct Capacity {
     pub(in crate::commands) gpus: f64,
     /// How that is known: config, inventory, counts or peak-held, which is a floor.
     pub(in crate::commands) source: String,
+    /// GPUs that are installed besides and down.
+    pub(in crate::commands) gpus_down: f64,
     /// GPUs of these that are only known from below, in pools that nothing else tells.
     pub(in crate::commands) gpus_floor: f64,
 }
@@ -47,17 +49,19 @@ pub(in crate::commands) async fn capacity_known(
     session: &Session,
 ) -> Result<Option<Capacities>, Failure> {
     let text = "WITH latest AS (SELECT coalesce(\"partition\", 'default') AS pool, gpus_available, \
-        source FROM capacity_hourly \
+        gpus_down, source FROM capacity_hourly \
         WHERE hour_started_at = (SELECT max(hour_started_at) FROM capacity_hourly)) \
         SELECT pool, sum(gpus_available) AS gpus, max(source) AS source, \
-        sum(gpus_available) FILTER (WHERE source = 'peak-held') AS gpus_floor \
+        sum(gpus_available) FILTER (WHERE source = 'peak-held') AS gpus_floor, \
+        sum(gpus_down) AS gpus_down \
         FROM latest GROUP BY GROUPING SETS ((pool), ())";
     let mut fleet = None;
     let mut pools = BTreeMap::new();
     for row in rows(&session.sql(text).await?) {
         let (Some(gpus), Some(source)) = (row.number("gpus"), row.text("source")) else { continue };
         let gpus_floor = row.number("gpus_floor").unwrap_or(0.0);
-        let capacity = Capacity { gpus, source, gpus_floor };
+        let gpus_down = row.number("gpus_down").unwrap_or(0.0);
+        let capacity = Capacity { gpus, source, gpus_down, gpus_floor };
         match row.text("pool") {
             Some(pool) => drop(pools.insert(pool, capacity)),
             None => fleet = Some(capacity),
@@ -100,6 +104,7 @@ pub(in crate::commands) fn headroom(
     };
     Headroom {
         gpus_available: capacity.gpus,
+        gpus_down: capacity.gpus_down,
         source: capacity.source.clone(),
         steps,
         p50: passing(500),
@@ -121,7 +126,12 @@ mod tests {
         let settings = ForecastSettings { horizon_steps: 48, ..ForecastSettings::default() };
         let made = forecast(&series.unwrap(), &[], &settings).unwrap();
         let calendar = Calendar::default();
-        let at = |gpus| Capacity { gpus, source: "inventory".to_owned(), gpus_floor: 0.0 };
+        let at = |gpus| Capacity {
+            gpus,
+            source: "inventory".to_owned(),
+            gpus_down: 0.0,
+            gpus_floor: 0.0,
+        };
         let told = headroom(&made, &at(10.0), &calendar);
         let noon = DateTime::from_timestamp(84 * 3_600, 0).unwrap().fixed_offset();
         assert_eq!(told.p50, Some(Passing { first_at: noon, steps: 24 }));

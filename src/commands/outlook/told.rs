@@ -22,6 +22,8 @@ pub(super) struct Told {
     /// GPUs, those added included; `None` where nothing tells them.
     capacity_gpus: Option<f64>,
     capacity_source: Option<String>,
+    /// GPUs installed besides and down.
+    gpus_down: Option<f64>,
     /// GPUs added by the what-if.
     gpus_added: f64,
     /// What the load is: `offered`, `held-and-waiting` or `both`.
@@ -56,6 +58,7 @@ impl Told {
             scope: scope.pool.clone().unwrap_or_else(|| "fleet".to_owned()),
             capacity_gpus: capacity.map(|capacity| capacity.gpus + made.add_gpus),
             capacity_source: capacity.map(|capacity| capacity.source.clone()),
+            gpus_down: capacity.map(|capacity| capacity.gpus_down),
             gpus_added: made.add_gpus,
             load_basis: scope.basis,
             no_plan: None,
@@ -137,8 +140,14 @@ impl Told {
                 added if added < 0.0 => format!(", {} taken away", -added),
                 _ => String::new(),
             };
+            let down = match self.gpus_down {
+                Some(down) if down >= 0.05 => {
+                    format!(" and {} more down", (down * 10.0).round() / 10.0)
+                }
+                _ => String::new(),
+            };
             print::line(&format!(
-                "capacity  {}, {known}{added}",
+                "capacity  {}{down}, {known}{added}",
                 plural(gpus.round() as u64, "GPU")
             ))?;
         }

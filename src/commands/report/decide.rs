@@ -157,7 +157,7 @@ mod tests {
         let source = "inventory".to_owned();
         Scope {
             pool: pool.map(str::to_owned),
-            capacity: Some(Capacity { gpus: capacity, source, gpus_floor: 0.0 }),
+            capacity: Some(Capacity { gpus: capacity, source, gpus_down: 0.0, gpus_floor: 0.0 }),
             basis: LoadBasis::Offered,
             idle: Idle { gpu_hours_per_week: Some(idle_gpus * 168.0), ..Idle::default() },
             load: Series::new("load", 0, 3_600, vec![Some(gpus); 8 * 168]).ok(),

@@ -121,14 +121,23 @@ impl<'n> Board<'n> {
         if let Some(now) = row.take(device.utilization_rates()) {
             let both = [(Measure::GpuUtil, now.gpu), (Measure::MemCopyUtil, now.memory)];
             for (measure, percent) in both {
-                let mean = buffers.mean(device, measure, now_ms, interval_ms, row);
-                row.put(measure, mean.unwrap_or(f64::from(percent) * 0.01));
+                let within = buffers.within(device, measure, now_ms, interval_ms, row);
+                let now = f64::from(percent) * 0.01;
+                row.put(measure, within.map_or(now, |within| within.mean));
+                if let (Measure::GpuUtil, Some(within)) = (measure, within) {
+                    row.put(Measure::GpuUtilMin, within.least);
+                    row.put(Measure::GpuUtilMax, within.most);
+                }
             }
         }
         let now_w = row.take(device.power_usage()).map(|milli| f64::from(milli) * 1e-3);
-        let mean_w = buffers.mean(device, Measure::Power, now_ms, interval_ms, row);
-        if let Some(watts) = mean_w.or(now_w) {
+        let within = buffers.within(device, Measure::Power, now_ms, interval_ms, row);
+        if let Some(watts) = within.map(|within| within.mean).or(now_w) {
             row.put(Measure::Power, watts);
+        }
+        if let Some(within) = within {
+            row.put(Measure::PowerMin, within.least);
+            row.put(Measure::PowerMax, within.most);
         }
     }
 

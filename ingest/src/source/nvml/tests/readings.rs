@@ -106,6 +106,13 @@ fn utilisation_and_power_are_means_of_the_drivers_own_samples() {
     assert_eq!(second["gpu_util_ratio"], json!(0.8), "no new sample: the reading of the instant");
     assert_eq!(first["power_w"], json!(200.0));
     assert_eq!(second["power_w"], json!(700.0));
+    // The least and the most of what lies between two readings, where the driver keeps that.
+    let ends = |row: &serde_json::Map<String, Value>| {
+        ["gpu_util_min_ratio", "gpu_util_max_ratio", "power_min_w", "power_max_w"]
+            .map(|column| row.get(column).and_then(Value::as_f64))
+    };
+    assert_eq!(ends(&first), [Some(0.1), Some(0.3), Some(100.0), Some(300.0)]);
+    assert_eq!(ends(&second), [None, None, Some(700.0), Some(700.0)]);
 }
 
 #[test]
