@@ -9,8 +9,8 @@
 -- store, as `plan` takes a week for whole; ordered by cluster, partition, week.
 -- held_ratio is held / available; busy_ratio is observed busy time / observed time, NULL without
 -- samples. weeks_above counts consecutive weeks above $util_ratio up to this one. The queue grows
--- where a line through the last $weeks weekly means of waiting GPUs rises. The conclusion is the
--- pool's, as of its last whole week: `expand` where both hold.
+-- where a line through the last $weeks weekly means of waiting GPUs rises by one GPU or more. The
+-- conclusion is the pool's, as of its last whole week: `expand` where both hold.
 WITH pool AS (
     SELECT p.cluster, p."partition", local_week(p.hour_started_at) AS week_started_at,
         sum(p.gpus_held * p.hours) AS gpu_hours_held,
@@ -100,7 +100,7 @@ judged AS (
                 ' %; the last was at ',
                 coalesce(CAST(CAST(round(r.held_ratio * 100) AS BIGINT) AS VARCHAR), 'unknown'),
                 ' %')
-            WHEN r.slope > 0 THEN concat('expand: ', r.weeks_above, ' consecutive weeks above ',
+            WHEN r.slope * ($weeks - 1) > 1 - 1e-9 THEN concat('expand: ', r.weeks_above, ' consecutive weeks above ',
                 CAST(round($util_ratio * 100) AS BIGINT), ' % and the queue grows: ', r.waiting,
                 ' GPUs waiting, on average of each of the last ', $weeks)
             ELSE concat('watch: ', r.weeks_above, ' consecutive weeks above ',

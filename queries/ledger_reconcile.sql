@@ -8,9 +8,11 @@
 --             jobs int64, jobs_without_samples int64, source text
 -- one row per local day and cluster, clipped exactly to [$from, $until); ordered by day, cluster.
 -- installed = held + free + down - excess; excess is what jobs held beyond what is installed and
--- up in an hour and pool, 0 where the inventory is right. observed is the time read, of which observed_held is of
--- jobs in the ledger and observed_nobody of none (ledger_unmatched lists them); coverage_ratio is
--- observed / installed. source tells how installed is known.
+-- up in an hour and pool, 0 where the inventory is right. observed is the time read, of which
+-- observed_held is of jobs in the ledger and observed_nobody of none (ledger_unmatched lists them);
+-- coverage_ratio is observed / installed. What rests on readings is NULL before readings_since(),
+-- the first instant of which readings are left where old ones were dropped. source tells how
+-- installed is known.
 WITH installed_hour AS (
     SELECT coalesce(c.cluster, '') AS cluster_key, c.hour_started_at, c.gpus_installed,
         c.gpus_down,
@@ -124,10 +126,11 @@ SELECT d.day_started_at, nullif(d.cluster_key, '') AS cluster, d.installed AS gp
         greatest(d.installed + d.excess - d.down - d.held, 0) END AS gpu_hours_free,
     d.down AS gpu_hours_down,
     CASE WHEN d.installed IS NOT NULL THEN greatest(d.excess, 0) END AS gpu_hours_excess,
-    d.observed AS gpu_hours_observed, d.read AS gpu_hours_observed_held,
-    greatest(d.observed - d.read, 0) AS gpu_hours_observed_nobody,
-    CASE WHEN d.installed > 0 THEN
+    CASE WHEN d.readable THEN d.observed END AS gpu_hours_observed,
+    CASE WHEN d.readable THEN d.read END AS gpu_hours_observed_held,
+    CASE WHEN d.readable THEN greatest(d.observed - d.read, 0) END AS gpu_hours_observed_nobody,
+    CASE WHEN d.installed > 0 AND d.readable THEN
         least(d.observed / d.installed, 1) END AS coverage_ratio, d.jobs,
-    d.jobs_unread AS jobs_without_samples, d.source
-FROM day d
+    CASE WHEN d.readable THEN d.jobs_unread END AS jobs_without_samples, d.source
+FROM (SELECT y.*, coalesce(y.day_started_at >= readings_since(), true) AS readable FROM day y) d
 ORDER BY d.day_started_at, d.cluster_key

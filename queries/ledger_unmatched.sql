@@ -7,7 +7,7 @@
 -- that samples name and the ledger does not (`samples of an unknown job`) and per GPU read while
 -- nobody held it (`samples without job`), clipped exactly; ordered by kind, then gpu_hours, most
 -- first, then cluster, job, node, GPU. An idle GPU that nobody holds is listed too: its busy
--- hours tell.
+-- hours tell. A job that ended before readings_since(), whose readings were dropped, is not.
 WITH part AS (
     SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id, t.team, t."user", t.node,
         CAST(NULL AS VARCHAR) AS gpu_key, 'held' AS found,
@@ -51,7 +51,8 @@ told AS (
     SELECT s.*,
         CASE WHEN s.job_id IS NULL THEN 'samples without job'
             WHEN s.unknown > 0 THEN 'samples of an unknown job'
-            WHEN s.held > 0 AND s.read = 0 THEN 'job without samples' END AS kind
+            WHEN s.held > 0 AND s.read = 0 AND coalesce(s.last_at > readings_since(), true)
+                THEN 'job without samples' END AS kind
     FROM summed s
 )
 SELECT t.kind, nullif(t.cluster_key, '') AS cluster, t.job_id, t.team, t."user", t.node,

@@ -201,16 +201,22 @@ fn period(
 
 /// Says that readings of a period are gone, which are no gaps and no idleness.
 fn tell_dropped(session: &Session, from: DateTime<Utc>) {
-    let Some(dropped) = session.dropped() else { return };
-    let before = dropped.before.and_time(chrono::NaiveTime::MIN).and_utc();
-    if from < before {
+    if let Some((before, at)) = dropped(session, from) {
         print::aside(&format!(
             "note: readings before {} were dropped on {}: of the time before, only gpu_5m and \
              gpu_1h tell of utilisation, and what rests on readings knows nothing",
             session.calendar().told(before),
-            dropped.at.date_naive()
+            at.date_naive()
         ));
     }
+}
+
+/// The first instant of which readings are left and when those before it were dropped, where a
+/// period that begins at `from` reaches before it.
+fn dropped(session: &Session, from: DateTime<Utc>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+    let dropped = session.dropped()?;
+    let before = dropped.before.and_time(chrono::NaiveTime::MIN).and_utc();
+    (from < before).then_some((before, dropped.at))
 }
 
 fn init(args: &crate::cli::InitArgs) -> Result<(), Failure> {

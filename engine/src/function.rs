@@ -93,7 +93,7 @@ impl ScalarUDFImpl for Function {
 pub(crate) fn register(
     context: &SessionContext,
     config: &EngineConfig,
-    (started, as_of): (Arc<AtomicI64>, DateTime<Utc>),
+    (started, since, as_of): (Arc<AtomicI64>, Option<DateTime<Utc>>, DateTime<Utc>),
     ledger: Ledger,
 ) {
     let calendar = &config.calendar;
@@ -108,6 +108,14 @@ pub(crate) fn register(
     let body =
         move |_: &[ArrayRef], _: usize| Ok(instants([Some(started.load(Ordering::Relaxed))]));
     add("span_started_at", Signature::nullary(Volatility::Stable), instant(), Arc::new(body));
+    // The first instant of which readings are left; NULL where none were dropped.
+    let since = since.map(|since| since.timestamp_millis());
+    let body = move |_: &[ArrayRef], _: usize| {
+        let told = TimestampMillisecondArray::from(vec![since]).with_timezone("UTC");
+        Ok(Arc::new(told) as ArrayRef)
+    };
+    let nothing = Signature::nullary(Volatility::Immutable);
+    add("readings_since", nothing, instant(), Arc::new(body));
     for (name, unit) in [
         ("local_hour", BinUnit::HOUR),
         ("local_day", BinUnit::DAY),

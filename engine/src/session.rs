@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveTime, Utc};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
@@ -65,8 +65,7 @@ impl Session {
             }
             .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
-        let session = Self::complete(context, config, as_of, Some(&days)).await?;
-        Ok(Self { dropped, ..session })
+        Self::complete(context, config, as_of, Some((&days, dropped))).await
     }
 
     /// A session over empty tables that take `INSERT`: for tests and trials.
@@ -89,9 +88,9 @@ impl Session {
         context: SessionContext,
         config: &EngineConfig,
         as_of: Option<DateTime<Utc>>,
-        stored: Option<&Days>,
+        stored: Option<(&Days, Option<Dropped>)>,
     ) -> Result<Self, EngineError> {
-        let found = span::span(&context, stored, &config.calendar).await;
+        let found = span::span(&context, stored.map(|stored| stored.0), &config.calendar).await;
         let found = found.map_err(|error| EngineError::sql("the store's span", error))?;
         let given = as_of.is_some();
         let last = found.as_ref().map(|span| span.last);
@@ -105,7 +104,9 @@ impl Session {
         let ledger = Ledger::default();
         setting::register(&context, config)
             .map_err(|error| EngineError::sql("the settings", error))?;
-        let instants = (Arc::clone(&started), as_of);
+        let dropped = stored.and_then(|stored| stored.1);
+        let since = dropped.map(|dropped| dropped.before.and_time(NaiveTime::MIN).and_utc());
+        let instants = (Arc::clone(&started), since, as_of);
         function::register(&context, config, instants, ledger.clone());
         view::register(&context).await?;
         let (calendar, writable) = (config.calendar.clone(), stored.is_none());
@@ -119,7 +120,7 @@ impl Session {
             ledger,
             calendar,
             writable,
-            dropped: None,
+            dropped,
         })
     }
 

@@ -253,7 +253,8 @@ pub fn plan(
 
 fn horizon_reason(asked: usize, have: usize) -> String {
     if asked <= have {
-        return format!("{asked} weeks ahead, behind which stand {have} weeks of history");
+        let s = if asked == 1 { "" } else { "s" };
+        return format!("{asked} week{s} ahead, behind which stand {have} weeks of history");
     }
     format!(
         "{have} weeks ahead instead of {asked}: no further than the {have} weeks of history are long"

@@ -147,9 +147,11 @@ async fn demanded(session: &Session, by: Option<SplitBy>) -> Result<Vec<Hour>, F
 
 /// Hourly load offered to the fleet, or to each pool: what capacity is planned on, since a backlog
 /// that piles up is not a need for as many GPUs at once. Hours that nobody counted are not known.
+/// Each name is told under the one that `place` makes of it.
 pub(super) async fn offered(
     session: &Session,
     by: Option<SplitBy>,
+    place: impl Fn(String) -> String,
 ) -> Result<Vec<Series>, Failure> {
     let name =
         by.map_or("'fleet'".to_owned(), |by| format!("coalesce(\"{}\", '(none)')", by.column()));
@@ -170,11 +172,15 @@ pub(super) async fn offered(
     if known.iter().all(|(_, _, demand)| demand.is_none()) {
         demand(session, by).await?;
     }
-    let hours = known.into_iter().map(|(name, at, demand)| {
+    let mut hours: BTreeMap<(String, DateTime<Utc>), Option<f64>> = BTreeMap::new();
+    for (name, at, demand) in known {
         let load = loads.get(&(name.clone(), at)).copied().unwrap_or(0.0);
-        (name, at, demand.map(|_| load))
-    });
-    series(session, hours)
+        let told = hours.entry((place(name), at)).or_default();
+        if demand.is_some() {
+            *told = Some(told.unwrap_or(0.0) + load);
+        }
+    }
+    series(session, hours.into_iter().map(|((name, at), load)| (name, at, load)))
 }
 
 /// What the load of the fleet, or of a pool, is made of.

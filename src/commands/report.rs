@@ -15,7 +15,7 @@ use super::{Context, outlook, period, print};
 use crate::cli::ReportArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::report::data::{Decision, ReportData};
+use crate::report::data::{Decision, ReadingsDropped, ReportData};
 use crate::report::lack::Lack;
 use crate::report::{Format, render};
 use decide::{Grounds, decide};
@@ -132,6 +132,10 @@ pub(super) async fn gather(
         jobs,
         outlook,
         decision,
+        readings_dropped: super::dropped(session, from).map(|(before, at)| ReadingsDropped {
+            before: local(before, zone),
+            at: local(at, zone),
+        }),
     })
 }
 

@@ -7,6 +7,7 @@ mod used;
 
 use super::chart::number;
 use super::data::ReportData;
+use super::markdown::local;
 use super::words::{Language, percent};
 pub(crate) use by_whom::by_whom;
 pub(crate) use decision::decision;
@@ -24,6 +25,22 @@ pub(crate) struct Answer {
 pub(crate) fn plural(count: u64, thing: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {thing}{s}", number(count as f64))
+}
+
+/// That readings of the period are gone, and what that means for the figures.
+pub(crate) fn dropped(data: &ReportData, language: Language) -> Option<String> {
+    let dropped = data.readings_dropped?;
+    let (before, at) = (local(data, dropped.before), local(data, dropped.at));
+    Some(match language {
+        Language::En => format!(
+            "Readings before {before} were dropped on {} for their age. What was held is told of the whole period; what was busy or idle, the energy, the health of jobs and how much was seen are told of the time since.",
+            &at[..10]
+        ),
+        Language::Zh => format!(
+            "{before} 之前的采样已于 {} 按保留期限删除：占用按全部时段统计；忙碌、闲置、能耗、作业健康与观测覆盖只统计此后的时段。",
+            &at[..10]
+        ),
+    })
 }
 
 /// How much of the time was seen, and what is missing.

@@ -52,6 +52,17 @@ pub struct ReportData {
     pub outlook: Outlook,
     /// What to do.
     pub decision: Decision,
+    /// Readings of the period that were dropped for their age; `None` where none were.
+    pub readings_dropped: Option<ReadingsDropped>,
+}
+
+/// Readings that are gone: what rests on them tells only of the time since.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct ReadingsDropped {
+    /// First instant of which readings are left.
+    pub before: Local,
+    /// When they were dropped.
+    pub at: Local,
 }
 
 /// Sums over the period.
@@ -63,6 +74,8 @@ pub struct Totals {
     pub capacity_source: Option<String>,
     /// GPU-hours installed: held, free and down.
     pub gpu_hours_installed: Option<f64>,
+    /// GPU-hours held beyond what is known to be installed and up.
+    pub gpu_hours_excess: Option<f64>,
     /// GPU-hours held by jobs; unknown where neither a ledger nor a count tells them.
     pub gpu_hours_held: Option<f64>,
     /// GPU-hours that could have been given to jobs.
@@ -122,11 +135,11 @@ impl Totals {
         self.capacity_source.as_deref() == Some("peak-held")
     }
 
-    /// Held as a share of installed.
+    /// Held as a share of installed, without what was held where nothing tells what is installed.
     #[must_use]
     pub fn held_ratio(&self) -> Option<f64> {
         let installed = self.gpu_hours_installed.filter(|hours| *hours > 0.0)?;
-        Some(self.gpu_hours_held? / installed)
+        Some((self.gpu_hours_held? - self.gpu_hours_excess.unwrap_or(0.0)) / installed)
     }
 
     /// Busy as a share of what was seen.

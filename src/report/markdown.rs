@@ -19,6 +19,9 @@ pub(crate) fn markdown(data: &ReportData, language: Language) -> String {
         local(data, data.until),
         data.timezone
     );
+    if let Some(dropped) = answer::dropped(data, language) {
+        text.push_str(&format!("{}\n\n", cell(&dropped)));
+    }
     for (question, answer) in [
         (words.question_used, answer::used(data, language)),
         (words.question_by_whom, answer::by_whom(data, language)),

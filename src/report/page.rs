@@ -26,6 +26,9 @@ pub(crate) fn html(data: &ReportData, language: Language) -> String {
         local(data, data.until),
         escape(&data.timezone)
     );
+    if let Some(dropped) = answer::dropped(data, language) {
+        page.push_str(&format!("<p class=\"note\">{}</p>", escape(&dropped)));
+    }
     page.push_str("<section class=\"answers\">");
     for (question, answer) in [
         (words.question_used, answer::used(data, language)),

@@ -74,7 +74,10 @@ impl Planned {
         match (self.advice, language) {
             (Advice::Fits, Language::En) => match self.meets {
                 Meets::NotWithin { weeks } => {
-                    format!("the load does not meet capacity within {weeks} weeks")
+                    format!(
+                        "the load does not meet capacity within {}",
+                        plural(weeks as u64, "week")
+                    )
                 }
                 _ => "the load is at capacity, and no GPU is missing".to_owned(),
             },
@@ -83,10 +86,11 @@ impl Planned {
                 _ => "负载恰好达到容量，不缺 GPU".to_owned(),
             },
             (Advice::NotYet(why), Language::En) => format!(
-                "not yet, since {}: watch; {}; {} would be missing at the largest shortfall within {weeks} weeks",
+                "not yet, since {}: watch; {}; {} would be missing at the largest shortfall within {}",
                 wait(why, language),
                 earliest(),
-                plural(u64::from(gpus), "GPU")
+                plural(u64::from(gpus), "GPU"),
+                plural(weeks as u64, "week")
             ),
             (Advice::NotYet(why), Language::Zh) => format!(
                 "暂不采购（{}），继续观察；{}；未来 {weeks} 周内缺口最大时将少 {gpus} 块 GPU",
@@ -131,7 +135,8 @@ impl Planned {
             Language::En => {
                 let are = if gpus == 1 { "GPU is" } else { "GPUs are" };
                 format!(
-                    "{when}; {gpus} {are} missing at the largest shortfall within {weeks} weeks{order}"
+                    "{when}; {gpus} {are} missing at the largest shortfall within {}{order}",
+                    plural(weeks as u64, "week")
                 )
             }
             Language::Zh => {

@@ -154,3 +154,37 @@ fn the_decision_is_the_sum_of_the_pools() {
     let lost = run_in(folder, &words("plan --add-gpus -8"), "");
     assert!(lost.code == Some(2) && lost.stderr.contains("--pool"), "{}", lost.stderr);
 }
+
+#[test]
+fn a_pool_that_nothing_tells_is_not_held_against_the_others() {
+    // Breaks if the load of a pool whose GPUs nobody counted is planned on the GPUs of another.
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("loadline.toml"), "[calendar]\ntimezone = \"UTC\"\n").unwrap();
+    let mut text =
+        "counted_at,cluster,partition,gpus_held,gpus_waiting,gpus_installed,period_s\n".to_owned();
+    let start = chrono::DateTime::parse_from_rfc3339("2026-01-05T00:00:00Z").unwrap();
+    for hour in 0..10 * 168 {
+        let at = (start + chrono::TimeDelta::hours(hour)).to_rfc3339();
+        text.push_str(&format!(
+            "{at},c,known,50,0,100,3600\n{at},c,unknown,70,{},,3600\n",
+            hour / 168
+        ));
+    }
+    run_in(folder, &words("import gpu-counts -"), &text);
+    let plan = ask(folder, "plan --json").stdout;
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let plans = plan["plans"].as_array().unwrap();
+    let of = |scope: &str| plans.iter().find(|plan| plan["scope"] == scope).unwrap();
+    assert_eq!(of("known")["advice"], "fits");
+    let lack = "how many GPUs it has is not known";
+    assert!(of("unknown")["no_plan"].as_str().unwrap().contains(lack), "{plan}");
+    assert_eq!(of("fleet")["gpus_needed"], serde_json::Value::Null, "{plan}");
+    let report = ask(folder, "report --format md --output -").stdout;
+    // 50 of 100; the 70 of the other pool are held beyond them: 70 h x 1680.
+    let used = "Of 100 GPUs, jobs held 50 % of the time (201 600 GPU-hours). 117 600 of these were";
+    assert!(report.replace('\u{202f}', " ").contains(used), "{report}");
+    assert!(report.contains("| unknown | – |") && !report.contains("more GPUs"), "{report}");
+    let named = run_in(folder, &words("plan --pool unknown"), "");
+    assert!(named.stdout.contains(lack), "{}{}", named.stdout, named.stderr);
+}

@@ -83,6 +83,16 @@ fn old_readings_go_when_rollups_tell_of_them_and_that_is_said() {
         from("2026-01-02")
     );
     assert!(!from("2026-01-03").contains("dropped"));
+    // A page says so itself: whoever reads it does not see what its making told.
+    let page = |args: &str| ask(folder, &format!("report --output - {args}")).stdout;
+    let told = "Readings before 2026-01-03 00:00 were dropped on 2026-01-04 for their age.";
+    for format in ["md", "html"] {
+        assert!(page(&format!("--format {format}")).contains(told), "{format}");
+    }
+    assert!(page("--lang zh --format md").contains("2026-01-03 00:00 之前的采样已于 2026-01-04"));
+    let json: serde_json::Value = serde_json::from_str(&page("--json")).unwrap();
+    assert_eq!(json["readings_dropped"]["before"], "2026-01-03T00:00:00Z");
+    assert!(!page("--format md --from 2026-01-03").contains("dropped"));
 }
 
 #[test]

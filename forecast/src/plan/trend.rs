@@ -16,6 +16,8 @@ use crate::quantile::median;
 pub const TREND_WEEKS_MIN: usize = 8;
 /// How often chance may give a trend as clear.
 const CHANCE_RATIO_MAX: f64 = 0.05;
+/// What the median distance from the median of normal figures is multiplied by to be their sigma.
+const MAD_TO_SIGMA: f64 = 1.482_6;
 /// Weeks on each side of a step at least.
 const STEP_WEEKS_MIN: usize = 2;
 
@@ -73,10 +75,16 @@ impl Trend {
         let last = middle(&past[at..]).unwrap_or(0.0);
         let before = step.map_or(last, |step| step.before_gpus);
         let levels = (0..past.len()).map(|i| if i < at { before } else { last });
-        let squares: f64 =
-            past.iter().zip(levels).map(|(week, level)| (week.gpus - level).powi(2)).sum();
+        let off: Vec<f64> =
+            past.iter().zip(levels).map(|(week, level)| (week.gpus - level).abs()).collect();
         let n = past.len() as f64;
-        let spread = (squares / (n - 1.0).max(1.0)).sqrt();
+        let squares: f64 = off.iter().map(|off| off * off).sum();
+        // Over many weeks one wild week, or a holiday, is no spread of the others; of few none can
+        // be left out.
+        let spread = match past.len() {
+            TREND_WEEKS_MIN.. => MAD_TO_SIGMA * median(off).unwrap_or(0.0),
+            _ => (squares / (n - 1.0).max(1.0)).sqrt(),
+        };
         Self { ground, last, slope: 0.0, spread, weeks: n }
     }
 
@@ -296,6 +304,21 @@ mod tests {
         let (told, slope) = ground(&rise);
         assert!(matches!(told, Ground::Trend { weeks: 12, .. }), "{told:?}");
         assert!((slope - 10.0).abs() < 1.0, "{slope}");
+    }
+
+    #[test]
+    fn one_wild_week_or_a_holiday_widens_nothing() {
+        // Breaks if a week that is over makes a shortfall of all that come.
+        let mut weeks: Vec<f64> = (0..16).map(|w| 40.0 + f64::from(w % 3)).collect();
+        let at = |weeks: &[f64]| Trend::fit(&past(weeks)).at(4, 0.9);
+        let usual = at(&weeks);
+        assert!(usual > 41.0 && usual < 44.0, "{usual}");
+        weeks[7] = 200.0;
+        assert!((at(&weeks) - usual).abs() < 1.0, "{}", at(&weeks));
+        weeks[15] = 6.0;
+        assert!((at(&weeks) - usual).abs() < 1.0, "{}", at(&weeks));
+        // Of few weeks none can be left out.
+        assert!(at(&[40.0, 41.0, 39.0, 200.0, 40.0]) > 80.0);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(in crate::commands) struct ExpansionWeek {
 /// What the expansion rule says of a pool, and the weeks behind it.
 #[derive(Debug, Clone, Serialize)]
 pub(in crate::commands) struct Expansion {
+    /// Cluster, where one is named.
+    pub(in crate::commands) cluster: Option<String>,
     /// Pool.
     pub(in crate::commands) pool: String,
     /// `expand`, `keep`, `watch` or `not enough history`, with the figures.
@@ -33,6 +35,15 @@ pub(in crate::commands) struct Expansion {
 }
 
 impl Expansion {
+    /// The pool as it is told among `rules`: with its cluster where another has one of that name.
+    pub(in crate::commands) fn name(&self, rules: &[Self]) -> String {
+        let several = rules.iter().filter(|rule| rule.pool == self.pool).count() > 1;
+        match self.cluster.as_ref().filter(|_| several) {
+            Some(cluster) => format!("{cluster}/{}", self.pool),
+            None => self.pool.clone(),
+        }
+    }
+
     /// What it comes to.
     pub(in crate::commands) fn rule(&self) -> Rule {
         match self.conclusion.split(':').next() {
@@ -70,15 +81,21 @@ pub(in crate::commands) async fn expansion(
             held_ratio: row.number("held_ratio"),
             gpus_waiting_mean: row.number("gpus_waiting_mean"),
         };
-        match rules.iter_mut().find(|rule| rule.pool == pool) {
+        let cluster = row.text("cluster");
+        match rules.iter_mut().find(|rule| rule.pool == pool && rule.cluster == cluster) {
             Some(rule) => rule.weeks.push(week),
             None => rules.push(Expansion {
+                cluster,
                 pool,
                 conclusion: row.text("conclusion").unwrap_or_default(),
                 weeks: vec![week],
             }),
         }
     }
+    // A pool that is gone is full or not no more.
+    let last = |rule: &Expansion| rule.weeks.last().and_then(|week| week.week_started_at);
+    let newest = rules.iter().filter_map(last).max();
+    rules.retain(|rule| last(rule) == newest);
     for rule in &mut rules {
         let shown = rule.weeks.len().saturating_sub(weeks as usize);
         rule.weeks.drain(..shown);

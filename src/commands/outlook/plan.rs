@@ -17,15 +17,15 @@ use crate::report::planned::LoadBasis;
 pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Result<(), Failure> {
     let session = context.session().await?;
     let known = capacity(&session).await?;
-    if let Some(pool) = args.pool.as_ref().filter(|pool| !known.1.contains_key(*pool)) {
-        let names: Vec<&str> = known.1.keys().map(String::as_str).collect();
-        return Err(Failure::usage(format!("there is no pool `{pool}`"))
-            .detail(format!("pools are {}", names.join(", "))));
-    }
     tell_blind(&session).await?;
     let idle = idle(&session).await?;
     let rules = expansion(&session, args.expansion_weeks, args.expansion_ratio).await?;
     let planner = Planner::read(&session, &known, &idle, &rules).await?;
+    let names = planner.names(&known);
+    if let Some(pool) = args.pool.as_ref().filter(|pool| !names.contains(&pool.as_str())) {
+        return Err(Failure::usage(format!("there is no pool `{pool}`"))
+            .detail(format!("pools are {}", names.join(", "))));
+    }
     let what_if = WhatIf {
         settings: PlanSettings {
             level: QuantileLevel::new((args.quantile * 1000.0).round() as u16)?,
@@ -69,7 +69,7 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
     // The rule looks back at what was.
     let as_it_was = if supposed.is_some() { " (as it was, without the what-if)" } else { "" };
     for rule in &rules {
-        print::line(&format!("\nexpand    {}{as_it_was}: {}", rule.pool, rule.conclusion))?;
+        print::line(&format!("\nexpand    {}{as_it_was}: {}", rule.name(&rules), rule.conclusion))?;
         for week in &rule.weeks {
             print::line(&format!(
                 "          week of {}: {} held, {} GPUs waiting",

@@ -97,18 +97,25 @@ impl<'a> Planner<'a> {
             load,
             rule: rule(rules, pool),
         };
-        let load = offered(session, None).await?.into_iter().next();
+        let load = offered(session, None, |name| name).await?.into_iter().next();
         let fleet = scope(None, load, load_basis(session, None).await?, Some(fleet));
+        // As `pool_hourly` has it: jobs of a pool that nothing tells count in `default`, if there
+        // is one.
+        let place = |pool: String| match pools.contains_key(&pool) {
+            false if pools.contains_key("default") => "default".to_owned(),
+            _ => pool,
+        };
+        let mut loads = offered(session, Some(SplitBy::Pool), place).await?;
+        let unknown = |load: &Series| !pools.contains_key(load.name()) && asks_lately(load);
         let mut scopes = Vec::new();
-        if pools.len() > 1 {
-            let mut loads = offered(session, Some(SplitBy::Pool)).await?;
+        if pools.len() > 1 || loads.iter().any(unknown) {
             for (pool, capacity) in pools {
                 let load = loads.iter().position(|load| load.name() == pool);
                 let load = load.map(|at| loads.swap_remove(at));
                 let basis = load_basis(session, Some(pool)).await?;
                 scopes.push(scope(Some(pool), load, basis, Some(capacity)));
             }
-            for load in loads.into_iter().filter(asks_lately) {
+            for load in loads.into_iter().filter(unknown) {
                 let pool = load.name().to_owned();
                 let basis = load_basis(session, Some(&pool)).await?;
                 scopes.push(scope(Some(&pool), Some(load), basis, None));
@@ -151,6 +158,14 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(Plans { fleet, pools })
+    }
+
+    /// Names of the pools; those of the capacity where there are no several.
+    pub(in crate::commands) fn names<'n>(&'n self, known: &'n Capacities) -> Vec<&'n str> {
+        match self.pools.is_empty() {
+            true => known.1.keys().map(String::as_str).collect(),
+            false => self.pools.iter().filter_map(|scope| scope.pool.as_deref()).collect(),
+        }
     }
 
     /// The plan of one pool under a what-if: where there are no several, the fleet is the pool.

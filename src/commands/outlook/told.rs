@@ -9,9 +9,9 @@ use super::super::print;
 use super::idle::Idle;
 use super::planner::{Made, Plans};
 use crate::failure::Failure;
+use crate::report::Language;
 use crate::report::lack::Lack;
 use crate::report::planned::{self, LoadBasis, Planned};
-use crate::report::{Language, plural};
 
 const EN: Language = Language::En;
 
@@ -146,10 +146,7 @@ impl Told {
                 }
                 _ => String::new(),
             };
-            print::line(&format!(
-                "capacity  {}{down}, {known}{added}",
-                plural(gpus.round() as u64, "GPU")
-            ))?;
+            print::line(&format!("capacity  {}{down}, {known}{added}", gpus_of(gpus)))?;
         }
         let lines = [
             ("no plan", &self.no_plan),
@@ -175,6 +172,12 @@ impl Told {
         }
         Ok(())
     }
+}
+
+/// A number of GPUs, whole or with one digit behind the point.
+fn gpus_of(gpus: f64) -> String {
+    let gpus = (gpus * 10.0).round() / 10.0;
+    if gpus == 1.0 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") }
 }
 
 fn no_plan(lack: &Lack) -> String {

@@ -11,6 +11,8 @@ use crate::report::data::{Action, Decision, Local, Outlook, PoolDecision, Totals
 
 /// Below this share of held GPU-hours a fleet that fits its load has GPUs to switch off.
 const SLACK_HELD_RATIO: f64 = 0.6;
+/// From this share of the capacity on, the load swings enough to switch GPUs with it.
+const SWING_RATIO: f64 = 0.1;
 /// From this share of the GPU-hours held on, idle time is worth taking back by itself.
 const WASTE_RATIO: f64 = 0.1;
 
@@ -36,7 +38,8 @@ pub(super) struct Grounds<'a> {
 pub(super) fn decide(grounds: &Grounds<'_>) -> Decision {
     let Grounds { now: plans, after_clean_up, idle, totals, outlook, zone } = grounds;
     let (now, after) = (plans.and_then(Plans::together), after_clean_up.and_then(Plans::together));
-    let slack = totals.held_ratio().is_some_and(|ratio| ratio < SLACK_HELD_RATIO);
+    let slack =
+        totals.held_ratio().is_some_and(|ratio| ratio < SLACK_HELD_RATIO) && swings(outlook);
     let waste = totals.gpu_hours_idle_held.is_some_and(|hours| {
         hours >= WASTE_RATIO * totals.gpu_hours_held.unwrap_or(0.0) && hours > 0.0
     });
@@ -74,6 +77,16 @@ pub(super) fn decide(grounds: &Grounds<'_>) -> Decision {
             pools(plans, *after_clean_up, bought, *zone)
         }),
     }
+}
+
+/// Whether demand over the last weeks swings from hour to hour: a tenth of the hours above and one
+/// below lie apart.
+fn swings(outlook: &Outlook) -> bool {
+    let mut gpus: Vec<f64> = outlook.history.iter().map(|hour| hour.gpus).collect();
+    gpus.sort_by(f64::total_cmp);
+    let at = |share: f64| gpus.get(((gpus.len() as f64 - 1.0) * share).round() as usize).copied();
+    let apart = at(0.9).zip(at(0.1)).map_or(0.0, |(high, low)| high - low);
+    outlook.capacity_gpus.is_some_and(|capacity| apart >= SWING_RATIO * capacity && apart > 0.0)
 }
 
 fn action(now: Option<&Together>, after: Option<&Together>, waste: bool, slack: bool) -> Action {
@@ -150,6 +163,7 @@ mod tests {
     use super::super::super::outlook::Capacity;
     use super::super::super::outlook::planner::{Planner, Scope, WhatIf};
     use super::*;
+    use crate::report::data::HourDemand;
     use crate::report::planned::LoadBasis;
 
     /// A load of so many GPUs over eight weeks, of which jobs hold `idle_gpus` while idle.
@@ -166,6 +180,10 @@ mod tests {
     }
 
     fn decided(fleet: Scope, pools: Vec<Scope>, held: f64) -> Decision {
+        swinging(fleet, pools, held, 20.0)
+    }
+
+    fn swinging(fleet: Scope, pools: Vec<Scope>, held: f64, swing: f64) -> Decision {
         let (idle, capacity) = (fleet.idle.clone(), fleet.capacity.clone().unwrap().gpus);
         let calendar = Calendar::default();
         let planner = Planner { calendar: &calendar, late: None, fleet, pools };
@@ -177,12 +195,21 @@ mod tests {
             gpu_hours_idle_held: idle.gpu_hours_per_week,
             ..Totals::default()
         };
+        let hour = |hour: i64| HourDemand {
+            at: DateTime::from_timestamp(hour * 3_600, 0).unwrap().fixed_offset(),
+            gpus: if hour % 24 < 12 { 10.0 } else { 10.0 + swing },
+        };
+        let outlook = Outlook {
+            capacity_gpus: Some(capacity),
+            history: (0..168).map(hour).collect(),
+            ..Outlook::default()
+        };
         decide(&Grounds {
             now: Some(&plans(false)),
             after_clean_up: Some(&plans(true)),
             idle: &idle,
             totals: &totals,
-            outlook: &Outlook::default(),
+            outlook: &outlook,
             zone: Tz::UTC,
         })
     }
@@ -254,6 +281,12 @@ mod tests {
         assert_eq!(action(80.0, 100.0, 80.0, 1.0), Action::Nothing);
         assert_eq!(action(80.0, 100.0, 80.0, 9.0), Action::CleanUp);
         assert_eq!(action(40.0, 100.0, 40.0, 1.0), Action::Scale);
+        // What never swings is not to be followed with switches.
+        let steady = |swing| {
+            swinging(scope(None, 40.0, 100.0, 1.0, Rule::No), Vec::new(), 40.0, swing).action
+        };
+        assert_eq!((steady(0.0), steady(9.9)), (Action::Nothing, Action::Nothing));
+        assert_eq!(steady(10.0), Action::Scale);
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Asked<'_> {
     pub(super) async fn uses(&self) -> Result<Uses, Failure> {
         let ledger = "SELECT l.day_started_at, sum(l.gpu_hours_installed) AS installed, \
             sum(l.gpu_hours_held) AS held, sum(l.gpu_hours_free) AS free, \
-            sum(l.gpu_hours_down) AS down, max(l.source) AS source FROM answer l \
+            sum(l.gpu_hours_down) AS down, sum(l.gpu_hours_excess) AS excess, max(l.source) AS source FROM answer l \
             GROUP BY l.day_started_at ORDER BY l.day_started_at";
         let mut by = "team";
         let mut held = self.ask("gpu_hours_total", &[("by", by)], ALL).await?;
@@ -274,6 +274,7 @@ fn totals(found: &Found, hours: f64) -> Totals {
         capacity_source: source,
         gpu_hours_installed: installed,
         gpu_hours_held: sum(held, "gpu_hours_held"),
+        gpu_hours_excess: sum(ledger, "excess"),
         gpu_hours_free: sum(ledger, "free"),
         gpu_hours_down: sum(ledger, "down"),
         gpu_hours_observed: observed,

@@ -148,7 +148,7 @@ pub(super) fn planned(plans: &Plans<'_>, zone: Tz) -> Vec<Note> {
 fn expansion(rules: Vec<Expansion>) -> Vec<Note> {
     let (weeks_asked, ratio) = EXPANSION;
     let (mut notes, mut keep, mut unknown) = (Vec::new(), 0, 0);
-    for rule in rules {
+    for rule in &rules {
         match rule.conclusion.split(':').next() {
             Some("keep") => keep += 1,
             Some("expand" | "watch") => {
@@ -158,8 +158,8 @@ fn expansion(rules: Vec<Expansion>) -> Vec<Note> {
                     ratio,
                     held_ratio: last.and_then(|week| week.held_ratio),
                     waiting: rule.weeks.iter().map(|week| week.gpus_waiting_mean).collect(),
-                    pool: rule.pool,
-                    conclusion: rule.conclusion,
+                    pool: rule.name(&rules),
+                    conclusion: rule.conclusion.clone(),
                 });
             }
             _ => unknown += 1,

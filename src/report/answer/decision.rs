@@ -83,7 +83,8 @@ fn buy(data: &ReportData, language: Language) -> String {
     let gpus = choice.gpus_to_add.unwrap_or(0.0).ceil();
     let pools: Vec<(String, u32)> =
         choice.pools_to_buy().map(|(pool, gpus)| (pool.pool.clone(), gpus as u32)).collect();
-    let (all, of) = (choice.pools.len(), named(&pools, language));
+    let planned = choice.pools.iter().filter(|pool| pool.advice.is_some());
+    let (all, of) = (planned.count(), named(&pools, language));
     let when = match (choice.full_at, language) {
         _ if choice.full_already && language == Language::En => "is at capacity already".to_owned(),
         _ if choice.full_already => "已达到容量".to_owned(),

@@ -8,6 +8,9 @@ use super::{Answer, plural, tenths};
 /// Below this share of the time seen, how busy the GPUs were is no headline.
 const SEEN_ENOUGH_RATIO: f64 = 0.5;
 
+/// From this share of what was held on, what was held beyond the GPUs known is told.
+const BEYOND_RATIO: f64 = 0.005;
+
 /// How much is used.
 pub(crate) fn used(data: &ReportData, language: Language) -> Answer {
     let (totals, words) = (&data.totals, language.words());
@@ -49,8 +52,23 @@ pub(crate) fn used(data: &ReportData, language: Language) -> Answer {
     Answer { figure, sentence }
 }
 
-/// What jobs held of what is installed.
+/// What jobs held of what is installed, and what they held besides.
 fn shared(data: &ReportData, hours: f64, language: Language) -> String {
+    let told = of_installed(data, hours, language);
+    let beyond = data.totals.gpu_hours_excess.filter(|beyond| *beyond >= BEYOND_RATIO * hours);
+    match (beyond, language) {
+        (None, _) => told,
+        (Some(beyond), Language::En) => format!(
+            "{told} {} of these were held beyond the GPUs that are known, and are not in the share.",
+            number(beyond)
+        ),
+        (Some(beyond), Language::Zh) => {
+            format!("{told}其中 {} GPU 小时超出已知的 GPU，不计入占比；", number(beyond))
+        }
+    }
+}
+
+fn of_installed(data: &ReportData, hours: f64, language: Language) -> String {
     let (totals, words) = (&data.totals, language.words());
     let ratio = totals.held_ratio().map(|ratio| percent(Some(ratio), words));
     let floor = words.floor_of(totals.capacity_is_floor());

@@ -92,7 +92,7 @@ pub fn earliest(
             format!("若无其他变化，{} 当周起有 {share} 的周高于容量", day(week_ms, zone))
         }
         (Meets::NotWithin { weeks }, _, Language::En) => {
-            format!("capacity is not met within {weeks} weeks")
+            format!("capacity is not met within {}", plural(weeks as u64, "week"))
         }
         (Meets::NotWithin { weeks }, _, Language::Zh) => format!("{weeks} 周内不会达到容量"),
     }
