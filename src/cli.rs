@@ -13,7 +13,8 @@ mod outlook;
 mod serve;
 
 pub use ask::{
-    BaselineArgs, ExportArgs, ExportFormat, HealthArgs, OutputFormat, QueryArgs, SqlArgs, TableArgs,
+    BaselineArgs, ExportArgs, ExportFormat, HealthArgs, OutputFormat, ProposeArgs, QueryArgs,
+    SqlArgs, TableArgs,
 };
 pub use collect::CollectArgs;
 pub use install::{CollectTask, InstallArgs};
@@ -73,6 +74,8 @@ pub enum Command {
     Baseline(BaselineArgs),
     /// Judge jobs against the baselines, in words and numbers.
     Health(HealthArgs),
+    /// Which workload each unlabelled job resembles, and how sure that is.
+    Propose(ProposeArgs),
     /// Quantiles of demand, beside the seasonal-naive benchmark.
     Forecast(ForecastArgs),
     /// When demand meets capacity, how many GPUs by when, and what could be had back first.

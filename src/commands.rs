@@ -9,6 +9,7 @@ mod judge;
 mod keep;
 mod outlook;
 mod print;
+mod propose;
 mod report;
 mod row;
 mod serve;
@@ -35,6 +36,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Query(args) if args.name.is_some() => Some("asking"),
         Command::Sql(args) if args.query.is_some() => Some("asking"),
         Command::Export(_) | Command::Baseline(_) | Command::Health(_) => Some("asking"),
+        Command::Propose(_) => Some("learning"),
         Command::Forecast(_) | Command::Plan(_) | Command::Scale(_) => Some("looking ahead"),
         _ => None,
     };
@@ -56,6 +58,7 @@ async fn carry_out(context: &Context, command: Command) -> Result<(), Failure> {
         Command::Export(args) => export::run(context, &args).await,
         Command::Baseline(args) => judge::baseline(context, &args).await,
         Command::Health(args) => judge::health(context, &args).await,
+        Command::Propose(args) => propose::run(context, &args).await,
         Command::Forecast(args) => outlook::forecast::run(context, &args).await,
         Command::Plan(args) => outlook::plan::run(context, &args).await,
         Command::Scale(args) => outlook::scale::run(context, &args).await,

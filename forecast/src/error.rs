@@ -127,6 +127,20 @@ pub enum ForecastError {
         /// How many.
         gpus: f64,
     },
+    /// Fewer workloads than needed have enough labelled jobs with readings.
+    #[error(
+        "cannot propose workloads: {} of {need_workloads} workloads have {need_jobs} labelled jobs \
+         with enough readings",
+        .labelled.iter().filter(|(_, jobs)| jobs >= need_jobs).count()
+    )]
+    TooFewLabelled {
+        /// Workloads and how many labelled jobs they have.
+        labelled: Vec<(String, usize)>,
+        /// Jobs that a workload needs.
+        need_jobs: usize,
+        /// Workloads needed.
+        need_workloads: usize,
+    },
     /// A fit gave a coefficient that is not finite, or Polars refused a frame.
     #[error("could not {action} for `{series}`: {reason}")]
     Numeric {
@@ -152,7 +166,9 @@ impl ForecastError {
             | Self::Shape { .. }
             | Self::TooManyGpus { .. }
             | Self::Origin { .. } => ErrorKind::BadRequest,
-            Self::TooLittleHistory { .. } | Self::NoReadings { .. } => ErrorKind::Refused,
+            Self::TooLittleHistory { .. }
+            | Self::NoReadings { .. }
+            | Self::TooFewLabelled { .. } => ErrorKind::Refused,
             Self::Crossed { .. } | Self::Value { .. } | Self::Numeric { .. } => ErrorKind::Bug,
         }
     }
@@ -172,6 +188,14 @@ impl ForecastError {
                 day(*from_ms, 0),
                 day(*until_ms, 0)
             )),
+            Self::TooFewLabelled { labelled, need_jobs, .. } => Some(match labelled.as_slice() {
+                [] => format!("no labelled job has enough readings; {need_jobs} each are needed"),
+                _ => {
+                    let told = |(name, jobs): &(String, usize)| format!("`{name}` has {jobs}");
+                    let told: Vec<String> = labelled.iter().map(told).collect();
+                    format!("{}; {need_jobs} each are needed", told.join(", "))
+                }
+            }),
             _ => None,
         }
     }
@@ -188,6 +212,16 @@ impl ForecastError {
             Self::Calendar { .. } => {
                 Some("give one value for each step of history and horizon".to_owned())
             }
+            Self::TooFewLabelled { labelled, .. } if labelled.is_empty() => Some(
+                "label jobs by `[[workload]]` rules in loadline.toml and import the ledger again; \
+                 import readings of the GPUs that they held"
+                    .to_owned(),
+            ),
+            Self::TooFewLabelled { .. } => Some(
+                "label more jobs: add `[[workload]]` rules to loadline.toml and import the ledger \
+                 again"
+                    .to_owned(),
+            ),
             Self::TooManyGpus { .. } => {
                 Some("look for a count or a capacity that is not one of GPUs".to_owned())
             }

@@ -1,9 +1,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-//! Forecasts GPU demand as quantiles, and turns them into a capacity plan and GPUs to keep on.
+//! Forecasts GPU demand as quantiles, and turns them into a capacity plan and GPUs to keep on; and
+//! tells which workload a job resembles.
 //!
 //! `resample.rs` → `series.rs` → `history.rs` → `stack.rs` (`elastic_net.rs`, `naive.rs`) →
 //! `residual.rs` → `forecast.rs` → `backtest.rs`, `plan.rs`, `scale.rs`
+//!
+//! `signature.rs` → `propose.rs` (`propose/`), on the same elastic net
 //!
 //! - Numbers only: no SQL, no files, no clock; the calendar comes in as columns.
 //! - Nothing at or after the origin is read; a gap stays a gap and is never 0.
@@ -34,11 +37,13 @@ mod history;
 mod knots;
 mod naive;
 mod plan;
+mod propose;
 mod quantile;
 mod resample;
 mod residual;
 mod scale;
 mod series;
+mod signature;
 mod stack;
 
 pub use backtest::{Backtest, NoSkill, ORIGINS_MAX, Score, backtest, origins};
@@ -51,7 +56,12 @@ pub use plan::{
     Advice, Ground, Meets, PLAN_WEEKS_MAX, PLAN_WEEKS_MIN, Plan, PlanSettings, PlanWeek, Rule,
     TREND_WEEKS_MIN, Together, Wait, advise, plan, together,
 };
+pub use propose::{
+    Band, DividedBy, HeldOut, LABELLED_MAX, LABELLED_MIN, LabelledJob, PARTS, Proposer,
+    Reason as ProposalReason, Resemblance, USERS_MIN, WORKLOADS_MIN,
+};
 pub use quantile::{QuantileForecast, QuantileLevel, pinball_loss};
 pub use resample::{Reading, resample};
 pub use scale::{Metric, ScaleReason, ScaleSettings, ScaleState, ScaleStep, scale};
 pub use series::{SERIES_STEPS_MAX, Series};
+pub use signature::{MEASUREMENTS, MEASUREMENTS_COUNT, Measurement, Signature};

@@ -1,4 +1,4 @@
-//! Options of the commands that ask: `sql`, `query`, `export`, `baseline`, `health`.
+//! Options of the commands that ask: `sql`, `query`, `export`, `baseline`, `health`, `propose`.
 
 use std::path::PathBuf;
 
@@ -154,6 +154,34 @@ pub struct HealthArgs {
     /// End, exclusive; by default the end of the store.
     #[arg(long, value_name = "INSTANT")]
     pub to: Option<String>,
+    /// Jobs shown at most in a table; other forms have all.
+    #[arg(long, default_value_t = 20)]
+    pub limit: usize,
+    /// How the result is shown.
+    #[command(flatten)]
+    pub table: TableArgs,
+}
+
+/// A share of 1.
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("must be a number from 0 to 1".to_owned()),
+    }
+}
+
+/// Options of `propose`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Learned from the labelled jobs of the store, by what was read of their GPUs: 20 labelled jobs each of two workloads are needed. Each labelled job is also judged by what the others teach, which tells how often a proposal is right. Nothing is changed: rules to paste into loadline.toml come last.\n\nExamples:\n  loadline propose\n  loadline propose --min-sure 0.8 --limit 50\n  loadline propose --job 483920\n  loadline propose --format csv -o proposals.csv"
+)]
+pub struct ProposeArgs {
+    /// Only this job.
+    #[arg(long, value_name = "ID")]
+    pub job: Option<String>,
+    /// Share, 0 to 1, below which a job is said to resemble none.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.8, value_parser = share)]
+    pub min_sure: f64,
     /// Jobs shown at most in a table; other forms have all.
     #[arg(long, default_value_t = 20)]
     pub limit: usize,

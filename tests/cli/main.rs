@@ -11,6 +11,7 @@ mod imports;
 mod keeps;
 mod ledgers;
 mod object_stores;
+mod proposes;
 mod refusals;
 mod reports;
 mod ships;
