@@ -79,6 +79,18 @@ pub enum Meets {
     },
 }
 
+impl Meets {
+    /// What is met first comes first.
+    #[must_use]
+    pub const fn order(self) -> i64 {
+        match self {
+            Self::Already => i64::MIN,
+            Self::At { week_ms } => week_ms,
+            Self::NotWithin { .. } => i64::MAX,
+        }
+    }
+}
+
 /// What the weeks ahead rest on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ground {

@@ -1,6 +1,7 @@
 //! Looking ahead: series and capacity out of SQL, for the forecaster.
 
 mod capacity;
+mod clusters;
 pub(super) mod expansion;
 pub(super) mod forecast;
 pub(super) mod idle;

@@ -188,3 +188,37 @@ fn a_pool_that_nothing_tells_is_not_held_against_the_others() {
     let named = run_in(folder, &words("plan --pool unknown"), "");
     assert!(named.stdout.contains(lack), "{}{}", named.stdout, named.stderr);
 }
+
+#[test]
+fn pools_of_one_name_in_two_clusters_are_two() {
+    // Breaks if the free GPUs of one cluster hide those that are missing in the other: both have a
+    // pool `gpu`, c1's 16 GPUs are all held and one more waits in each week, of c2's 64 few are.
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("loadline.toml"), "[calendar]\ntimezone = \"UTC\"\n").unwrap();
+    let mut text =
+        "counted_at,cluster,partition,gpus_held,gpus_waiting,gpus_installed,period_s\n".to_owned();
+    let start = chrono::DateTime::parse_from_rfc3339("2026-01-05T00:00:00Z").unwrap();
+    for hour in 0..10 * 168 {
+        let at = (start + chrono::TimeDelta::hours(hour)).to_rfc3339();
+        let waiting = hour / 168;
+        text.push_str(&format!("{at},c1,gpu,16,{waiting},16,3600\n{at},c2,gpu,2,0,64,3600\n"));
+    }
+    run_in(folder, &words("import gpu-counts -"), &text);
+    let plan = ask(folder, "plan --json").stdout;
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let told: Vec<(&str, &serde_json::Value, &serde_json::Value)> = plan["plans"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|plan| (plan["scope"].as_str().unwrap(), &plan["advice"], &plan["gpus_needed"]))
+        .collect();
+    let (buy, fits) = ("buy".into(), "fits".into());
+    let (short, none) = (19.into(), 0.into());
+    assert_eq!(told, [("fleet", &buy, &short), ("c1/gpu", &buy, &short), ("c2/gpu", &fits, &none)]);
+    let plan = ask(folder, "plan").stdout;
+    assert!(plan.contains("expand    c1/gpu: expand: 10 consecutive weeks"), "{plan}");
+    assert!(plan.contains("expand    c2/gpu: keep: 0 of 4"), "{plan}");
+    let one = ask(folder, "plan --pool c2/gpu").stdout;
+    assert!(one.contains("c2/gpu") && !one.contains("c1/gpu"), "{one}");
+}

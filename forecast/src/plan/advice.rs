@@ -42,6 +42,16 @@ pub enum Advice {
 }
 
 impl Advice {
+    /// How much is to be done: 0 where the load fits, 1 to watch, 2 to buy.
+    #[must_use]
+    pub const fn weight(self) -> u8 {
+        match self {
+            Self::Fits => 0,
+            Self::NotYet(_) => 1,
+            Self::Buy => 2,
+        }
+    }
+
     /// Its name in answers.
     #[must_use]
     pub const fn name(self) -> &'static str {

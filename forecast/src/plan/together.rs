@@ -32,15 +32,10 @@ pub struct Together {
 #[must_use]
 pub fn together<'a>(plans: impl IntoIterator<Item = (&'a Plan, Advice)>) -> Option<Together> {
     let plans: Vec<(&Plan, Advice)> = plans.into_iter().collect();
-    let kind = |advice: Advice| match advice {
-        Advice::Buy => 2,
-        Advice::NotYet(_) => 1,
-        Advice::Fits => 0,
-    };
-    let most = plans.iter().map(|(_, advice)| kind(*advice)).max()?;
+    let most = plans.iter().map(|(_, advice)| advice.weight()).max()?;
     let of: Vec<&(&Plan, Advice)> =
-        plans.iter().filter(|(_, advice)| kind(*advice) == most).collect();
-    let first = of.iter().min_by_key(|(plan, _)| when(plan.meets))?;
+        plans.iter().filter(|(_, advice)| advice.weight() == most).collect();
+    let first = of.iter().min_by_key(|(plan, _)| plan.meets.order())?;
     let advice = match most {
         1 => Advice::NotYet(wait(&of)),
         _ => first.1,
@@ -64,15 +59,6 @@ pub fn together<'a>(plans: impl IntoIterator<Item = (&'a Plan, Advice)>) -> Opti
         trend: of.iter().any(|(plan, _)| plan.ground.is_trend()),
         spare_gpus: plans.iter().map(spare).sum(),
     })
-}
-
-/// What is met first comes first.
-const fn when(meets: Meets) -> i64 {
-    match meets {
-        Meets::Already => i64::MIN,
-        Meets::At { week_ms } => week_ms,
-        Meets::NotWithin { .. } => i64::MAX,
-    }
 }
 
 /// The reason that is nearest to buying: a rule that says no weighs more than one not known.

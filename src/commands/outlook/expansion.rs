@@ -57,7 +57,7 @@ impl Expansion {
 /// What the rule says of a pool, or, without one, of the fleet: to expand where it says so of a
 /// pool.
 pub(in crate::commands) fn rule(rules: &[Expansion], pool: Option<&str>) -> Rule {
-    let of = rules.iter().filter(|rule| pool.is_none_or(|pool| rule.pool == pool));
+    let of = rules.iter().filter(|rule| pool.is_none_or(|pool| rule.name(rules) == pool));
     let said: Vec<Rule> = of.map(Expansion::rule).collect();
     [Rule::Expand, Rule::No].into_iter().find(|rule| said.contains(rule)).unwrap_or(Rule::Unknown)
 }

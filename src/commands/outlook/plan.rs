@@ -42,12 +42,11 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
         Some(pool) => vec![Told::of(&planner.pool(pool, &what_if)?, args.quantile, zone)],
         None => Told::all(&planner.plans(&what_if)?, args.quantile, zone),
     };
-    let rules: Vec<Expansion> = rules
-        .into_iter()
-        .filter(|rule| args.pool.as_ref().is_none_or(|pool| *pool == rule.pool))
-        .collect();
+    let asked =
+        |rule: &&Expansion| args.pool.as_ref().is_none_or(|pool| *pool == rule.name(&rules));
+    let shown: Vec<&Expansion> = rules.iter().filter(asked).collect();
     if args.json {
-        let all = serde_json::json!({ "plans": told, "expansion": rules });
+        let all = serde_json::json!({ "plans": told, "expansion": shown });
         return print::line(&serde_json::to_string_pretty(&all)?);
     }
     let bases: Vec<LoadBasis> = told.iter().map(|one| one.load_basis).collect();
@@ -68,7 +67,7 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
     }
     // The rule looks back at what was.
     let as_it_was = if supposed.is_some() { " (as it was, without the what-if)" } else { "" };
-    for rule in &rules {
+    for rule in &shown {
         print::line(&format!("\nexpand    {}{as_it_was}: {}", rule.name(&rules), rule.conclusion))?;
         for week in &rule.weeks {
             print::line(&format!(

@@ -6,10 +6,11 @@ use chrono_tz::Tz;
 use loadline_engine::Session;
 use loadline_engine::calendar::Calendar;
 use loadline_forecast::{
-    Advice, ErrorKind, ForecastError, Meets, Plan, PlanSettings, Rule, Series, Together, Wait,
-    advise, together,
+    Advice, ErrorKind, ForecastError, Plan, PlanSettings, Rule, Series, Together, Wait, advise,
+    together,
 };
 
+use super::clusters::{by_cluster, shared_names};
 use super::expansion::{Expansion, rule};
 use super::idle::{Idle, IdleByPool};
 use super::{Capacities, Capacity, lack_of_time, load_basis, offered};
@@ -108,8 +109,13 @@ impl<'a> Planner<'a> {
         let mut loads = offered(session, Some(SplitBy::Pool), place).await?;
         let unknown = |load: &Series| !pools.contains_key(load.name()) && asks_lately(load);
         let mut scopes = Vec::new();
-        if pools.len() > 1 || loads.iter().any(unknown) {
-            for (pool, capacity) in pools {
+        let shared = shared_names(rules);
+        for one in by_cluster(session, &shared).await? {
+            let basis = load_basis(session, Some(&one.pool)).await?;
+            scopes.push(scope(Some(&one.name), one.load, basis, Some(&one.capacity)));
+        }
+        if pools.len() > 1 || !shared.is_empty() || loads.iter().any(unknown) {
+            for (pool, capacity) in pools.iter().filter(|(pool, _)| !shared.contains(*pool)) {
                 let load = loads.iter().position(|load| load.name() == pool);
                 let load = load.map(|at| loads.swap_remove(at));
                 let basis = load_basis(session, Some(pool)).await?;
@@ -146,7 +152,7 @@ impl<'a> Planner<'a> {
             .enumerate()
             .filter_map(|(at, made)| Some((made, at)).zip(made.plan.as_ref().ok()))
             .filter(|(_, (plan, _))| plan.gpus_needed > 0)
-            .map(|((_, at), (plan, _))| (when(plan.meets), at, f64::from(plan.gpus_needed)))
+            .map(|((_, at), (plan, _))| (plan.meets.order(), at, f64::from(plan.gpus_needed)))
             .collect();
         short.sort_by_key(|(when, at, _)| (*when, *at));
         let mut left = what_if.add_gpus;
@@ -274,15 +280,6 @@ impl Made<'_> {
     /// The plan and what to do about it, where there is one.
     pub(in crate::commands) fn decided(&self) -> Option<(&Plan, Advice)> {
         self.plan.as_ref().ok().map(|(plan, advice)| (plan, *advice))
-    }
-}
-
-/// What is met first comes first.
-pub(in crate::commands) const fn when(meets: Meets) -> i64 {
-    match meets {
-        Meets::Already => i64::MIN,
-        Meets::At { week_ms } => week_ms,
-        Meets::NotWithin { .. } => i64::MAX,
     }
 }
 

@@ -91,13 +91,10 @@ fn swings(outlook: &Outlook) -> bool {
 
 fn action(now: Option<&Together>, after: Option<&Together>, waste: bool, slack: bool) -> Action {
     let Some(now) = now else { return if waste { Action::CleanUp } else { Action::Undecided } };
-    let kind = |told: &Together| match told.advice {
-        Advice::Buy => 2,
-        Advice::NotYet(_) => 1,
-        Advice::Fits => 0,
-    };
     match now.advice {
-        _ if after.is_some_and(|after| kind(after) < kind(now)) => Action::CleanUp,
+        _ if after.is_some_and(|after| after.advice.weight() < now.advice.weight()) => {
+            Action::CleanUp
+        }
         Advice::Buy => Action::Buy,
         Advice::NotYet(_) => Action::Watch,
         Advice::Fits if waste => Action::CleanUp,
