@@ -96,28 +96,33 @@ fn a_bad_question_is_named_and_a_missing_folder_is_made() {
     assert!(run.stderr.contains("own/slip.sql`, line 2: "), "{}", run.stderr);
 }
 
-/// Ten weeks from Monday 2026-01-05 in UTC, counted once an hour: all 16 GPUs of pool `short` are
-/// held, and one more waits in each week; of 32 GPUs in pool `free` 4 are held.
-fn pools() -> String {
+/// A store in UTC of ten weeks from Monday 2026-01-05, counted once an hour. Each row is cluster,
+/// pool, GPUs held, waiting and installed, where `WEEK` is the number of the week, from 0.
+fn counted(rows: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "[calendar]\ntimezone = \"UTC\"\n";
+    std::fs::write(folder.path().join("loadline.toml"), config).unwrap();
     let mut text =
         "counted_at,cluster,partition,gpus_held,gpus_waiting,gpus_installed,period_s\n".to_owned();
     let start = chrono::DateTime::parse_from_rfc3339("2026-01-05T00:00:00Z").unwrap();
     for hour in 0..10 * 168 {
         let at = (start + chrono::TimeDelta::hours(hour)).to_rfc3339();
-        text.push_str(&format!("{at},c,short,16,{},16,3600\n", hour / 168));
-        text.push_str(&format!("{at},c,free,4,0,32,3600\n"));
+        let week = (hour / 168).to_string();
+        for row in rows {
+            text.push_str(&format!("{at},{},3600\n", row.replace("WEEK", &week)));
+        }
     }
-    text
+    let run = run_in(folder.path(), &words("import gpu-counts -"), &text);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    folder
 }
 
 #[test]
 fn the_decision_is_the_sum_of_the_pools() {
     // Breaks if GPUs that are free in one pool hide those that are missing in another: the fleet's
     // 48 GPUs would hold the load of both for the ten weeks ahead.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = counted(&["c,short,16,WEEK,16", "c,free,4,0,32"]);
     let folder = folder.path();
-    std::fs::write(folder.join("loadline.toml"), "[calendar]\ntimezone = \"UTC\"\n").unwrap();
-    run_in(folder, &words("import gpu-counts -"), &pools());
     let json = |args: &str| -> serde_json::Value {
         serde_json::from_str(&ask(folder, args).stdout).unwrap()
     };
@@ -158,20 +163,8 @@ fn the_decision_is_the_sum_of_the_pools() {
 #[test]
 fn a_pool_that_nothing_tells_is_not_held_against_the_others() {
     // Breaks if the load of a pool whose GPUs nobody counted is planned on the GPUs of another.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = counted(&["c,known,50,0,100", "c,unknown,70,WEEK,"]);
     let folder = folder.path();
-    std::fs::write(folder.join("loadline.toml"), "[calendar]\ntimezone = \"UTC\"\n").unwrap();
-    let mut text =
-        "counted_at,cluster,partition,gpus_held,gpus_waiting,gpus_installed,period_s\n".to_owned();
-    let start = chrono::DateTime::parse_from_rfc3339("2026-01-05T00:00:00Z").unwrap();
-    for hour in 0..10 * 168 {
-        let at = (start + chrono::TimeDelta::hours(hour)).to_rfc3339();
-        text.push_str(&format!(
-            "{at},c,known,50,0,100,3600\n{at},c,unknown,70,{},,3600\n",
-            hour / 168
-        ));
-    }
-    run_in(folder, &words("import gpu-counts -"), &text);
     let plan = ask(folder, "plan --json").stdout;
     let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
     let plans = plan["plans"].as_array().unwrap();
@@ -193,18 +186,8 @@ fn a_pool_that_nothing_tells_is_not_held_against_the_others() {
 fn pools_of_one_name_in_two_clusters_are_two() {
     // Breaks if the free GPUs of one cluster hide those that are missing in the other: both have a
     // pool `gpu`, c1's 16 GPUs are all held and one more waits in each week, of c2's 64 few are.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = counted(&["c1,gpu,16,WEEK,16", "c2,gpu,2,0,64"]);
     let folder = folder.path();
-    std::fs::write(folder.join("loadline.toml"), "[calendar]\ntimezone = \"UTC\"\n").unwrap();
-    let mut text =
-        "counted_at,cluster,partition,gpus_held,gpus_waiting,gpus_installed,period_s\n".to_owned();
-    let start = chrono::DateTime::parse_from_rfc3339("2026-01-05T00:00:00Z").unwrap();
-    for hour in 0..10 * 168 {
-        let at = (start + chrono::TimeDelta::hours(hour)).to_rfc3339();
-        let waiting = hour / 168;
-        text.push_str(&format!("{at},c1,gpu,16,{waiting},16,3600\n{at},c2,gpu,2,0,64,3600\n"));
-    }
-    run_in(folder, &words("import gpu-counts -"), &text);
     let plan = ask(folder, "plan --json").stdout;
     let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
     let told: Vec<(&str, &serde_json::Value, &serde_json::Value)> = plan["plans"]
