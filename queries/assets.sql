@@ -1,7 +1,7 @@
 -- Every GPU of the inventory: where it sits, what it is, what it cost.
 -- columns:    cluster text, partition text, node text, gpu int16, gpu_uuid text, gpu_model text,
---             mem_total_bytes int64 [B], driver_version text, cuda_version text, vbios_version text,
---             node_ip text, site text, rack text, state text, node_state text,
+--             mem_total_bytes int64 [B], driver_version text, cuda_version text,
+--             vbios_version text, node_ip text, site text, rack text, state text, node_state text,
 --             first_seen_at timestamp, last_seen_at timestamp, bought_at timestamp,
 --             purchase_price float64 [currency], depreciation_months float64 [month],
 --             price_per_hour float64 [currency/h]

@@ -1,6 +1,7 @@
 -- GPUs held, waited for and in demand by local hour or day, for the fleet or by pool or team.
 -- parameters: $from timestamp, $until timestamp,
---             $by text = 'fleet' of fleet|pool|team|workload|model, $step text = 'hour' of hour|day|week|month
+--             $by text = 'fleet' of fleet|pool|team|workload|model,
+--             $step text = 'hour' of hour|day|week|month
 -- columns:    bin_started_at timestamp, asked_by text, gpus_held float64 [GPU],
 --             gpus_waiting float64 [GPU], gpus_demand float64 [GPU], coverage_ratio float64 [0-1]
 -- one row per bin (hour, day, week or month) and fleet, pool, team, workload or model; ordered by

@@ -2,12 +2,13 @@
 -- parameters: $from timestamp, $until timestamp
 -- columns:    event_at timestamp, kind text, cluster text, node text, gpu int16, gpu_uuid text,
 --             mig int16, detail text, recovered_at timestamp, hours float64 [h]
--- one row per event in [$from, $until], its end included; ordered by time, cluster, node, GPU, kind, detail. kind:
--- lost, requires-reset, recovered (the first good reading after either), driver-failed (a whole
--- node), uuid-changed (another board in the place), index-moved, node-moved, driver-changed, stale
--- (the same reading again and again), clock-jump, memory-held (by no living process), rows-lost (on
--- the way to the store), spool-copied (two collectors sent under the name of one spool). recovered_at is when a GPU that was lost or needed a reset was read again,
--- NULL where it was not yet; hours is the time until then.
+-- one row per event in [$from, $until], its end included; ordered by time, cluster, node, GPU,
+-- kind, detail. kind: lost, requires-reset, recovered (the first good reading after either),
+-- driver-failed (a whole node), uuid-changed (another board in the place), index-moved, node-moved,
+-- driver-changed, stale (the same reading again and again), clock-jump, memory-held (by no living
+-- process), rows-lost (on the way to the store), spool-copied (two collectors sent under the name
+-- of one spool). recovered_at is when a GPU that was lost or needed a reset was read again, NULL
+-- where it was not yet; hours is the time until then.
 WITH followed AS (
     SELECT e.*,
         min(CASE WHEN e.kind = 'recovered' THEN e.event_at END) OVER (

@@ -100,7 +100,8 @@ judged AS (
                 ' %; the last was at ',
                 coalesce(CAST(CAST(round(r.held_ratio * 100) AS BIGINT) AS VARCHAR), 'unknown'),
                 ' %')
-            WHEN r.slope * ($weeks - 1) > 1 - 1e-9 THEN concat('expand: ', r.weeks_above, ' consecutive weeks above ',
+            WHEN r.slope * ($weeks - 1) > 1 - 1e-9 THEN concat('expand: ', r.weeks_above,
+                ' consecutive weeks above ',
                 CAST(round($util_ratio * 100) AS BIGINT), ' % and the queue grows: ', r.waiting,
                 ' GPUs waiting, on average of each of the last ', $weeks)
             ELSE concat('watch: ', r.weeks_above, ' consecutive weeks above ',

@@ -5,9 +5,10 @@
 --             first_seen_at timestamp, last_seen_at timestamp, reason text
 -- one row per GPU and problem; readings after $from up to $until, as each stands for the time
 -- before it. Ordered by severity (lost, ecc-uncorrected, xid,
--- hardware-slowdown, thermal-throttle, hot, ecc-corrected, state), then last_seen_at (latest first),
--- cluster, node, GPU. occurrences: readings (hot, throttled), errors (ECC) or times a new Xid was
--- told. A counter that falls was reset, and counts from 0. hours: time covered by those readings.
+-- hardware-slowdown, thermal-throttle, hot, ecc-corrected, state), then last_seen_at (latest
+-- first), cluster, node, GPU. occurrences: readings (hot, throttled), errors (ECC) or times a new
+-- Xid was told. A counter that falls was reset, and counts from 0. hours: time covered by those
+-- readings.
 -- lost: silent for more than $lost_s seconds, and three periods, behind the newest reading of its
 -- cluster; hours is the silence up to that reading. state: the inventory says that the GPU, or its
 -- node, cannot run a job; from when it says so to the end of the asked time, clipped to it.

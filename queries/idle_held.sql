@@ -6,8 +6,9 @@
 --             idle_ratio float64 [0-1], coverage_ratio float64 [0-1],
 --             cost_idle float64 [currency], jobs_idle int64
 -- one row per team, user and pool with GPUs held in [$from, $until), clipped exactly; ordered by
--- gpu_hours_idle, most first, then team, user and pool. Idle: activity below $idle_util_ratio for $sustained_s seconds
--- (ten minutes unless given) or more at a stretch; shorter pauses count as work. idle_ratio is
+-- gpu_hours_idle, most first, then team, user and pool. Idle: activity below $idle_util_ratio for
+-- $sustained_s seconds (ten minutes unless given) or more at a stretch, less suspension; shorter
+-- pauses count as work. idle_ratio is
 -- idle / observed, coverage_ratio observed / held; both, and the idle hours, are NULL where nothing
 -- was observed. cost_idle is NULL where a GPU has no price: the inventory's, else the configured
 -- one, by the hour or written off over 730.5 hours a month.
@@ -16,7 +17,7 @@ WITH read AS (
         s.cluster, s.job_id, s.attempt, s.gpu_uuid, s.gpu_model, s.mig, s.ended_at,
         coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
         (CAST(least(s.ended_at, $until) AS BIGINT)
-            - CAST(greatest(s.started_at, $from) AS BIGINT)) / 1000.0 AS period_s,
+            - CAST(greatest(s.started_at, $from) AS BIGINT)) / 1000.0 * s.used_ratio AS period_s,
         (CAST(least(s.ended_at, $until) AS BIGINT)
             - CAST(greatest(s.started_at, $from) AS BIGINT)) / 1000.0 * s.share_ratio AS held_s,
         CASE
@@ -58,7 +59,8 @@ priced AS (
                 / nullif(coalesce(g.depreciation_months, depreciation_months(t.gpu_model)), 0)
                 / 730.5
         ) AS hourly_price,
-        CASE WHEN t.idle_s > 0 AND t.idle_run_s >= $sustained_s THEN t.idle_s ELSE 0 END AS counted_s
+        CASE WHEN t.idle_s > 0 AND t.idle_run_s >= $sustained_s THEN t.idle_s ELSE 0 END
+            AS counted_s
     FROM stretch t
     LEFT JOIN gpus g ON g.gpu_uuid = t.gpu_uuid
 ),

@@ -22,7 +22,7 @@ WITH held AS (
     LEFT JOIN jobs j
         ON j.job_id = s.job_id AND (j.cluster IS NOT DISTINCT FROM s.cluster)
         AND coalesce(j.attempt, 0) = coalesce(s.attempt, 0)
-    WHERE s.job_id = $job AND s.period_s > 0 AND s.ended_at = s.sampled_at
+    WHERE s.job_id = $job AND s.period_s * s.share_ratio > 0 AND s.ended_at = s.sampled_at
 ),
 read AS (
     SELECT h.cluster, h.job_id, h.attempt, h.workload, h.gpu_model, h.hours, h.weight_s,

@@ -86,7 +86,8 @@ job_day AS (
 ),
 part AS (
     SELECT i.cluster_key, i.day_started_at, i.source, i.installed, i.down,
-        CAST(NULL AS DOUBLE) AS excess, CAST(NULL AS DOUBLE) AS held, CAST(NULL AS DOUBLE) AS observed,
+        CAST(NULL AS DOUBLE) AS excess, CAST(NULL AS DOUBLE) AS held,
+        CAST(NULL AS DOUBLE) AS observed,
         CAST(NULL AS DOUBLE) AS read, CAST(NULL AS VARCHAR) AS job_id
     FROM installed i
     UNION ALL
@@ -104,7 +105,8 @@ part AS (
     UNION ALL
     SELECT d.cluster_key, d.day_started_at, CAST(NULL AS VARCHAR) AS source,
         CAST(NULL AS DOUBLE) AS installed, CAST(NULL AS DOUBLE) AS down,
-        CAST(NULL AS DOUBLE) AS excess, CAST(NULL AS DOUBLE) AS held, d.observed, CAST(NULL AS DOUBLE) AS read,
+        CAST(NULL AS DOUBLE) AS excess, CAST(NULL AS DOUBLE) AS held, d.observed,
+        CAST(NULL AS DOUBLE) AS read,
         CAST(NULL AS VARCHAR) AS job_id
     FROM device d
 ),

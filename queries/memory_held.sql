@@ -4,10 +4,10 @@
 --             gpu_hours_no_process float64 [GPU·h], gpu_hours_no_job float64 [GPU·h],
 --             gpu_hours_observed float64 [GPU·h], mem_used_bytes_max int64 [B],
 --             first_seen_at timestamp, last_seen_at timestamp, held_now boolean, reason text
--- one row per GPU with more than $held_bytes held by nobody in ($from, $until]; ordered by the hours,
--- most first, then cluster, node, GPU. Hours without a process are NULL where processes were never
--- read; hours without a job are NULL where no job of the node names its GPUs. A reading stands for
--- the time before it: without a job is the part of it after the last job left the GPU.
+-- one row per GPU with more than $held_bytes held by nobody in ($from, $until]; ordered by the
+-- hours, most first, then cluster, node, GPU. Hours without a process are NULL where processes were
+-- never read; hours without a job are NULL where no job of the node names its GPUs. A reading
+-- stands for the time before it: without a job is the part of it after the last job left the GPU.
 WITH read AS (
     SELECT r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.gpu_model, r.sampled_at, r.job_id,
         r.mem_used_bytes, r.processes,
@@ -20,7 +20,7 @@ WITH read AS (
             AS unheld_s
     FROM (
         SELECT g.*, job_shares(g.job_id, g.cluster, g.node, g.gpu, g.gpu_uuid, g.mig,
-            g.sampled_at, g.period_s)[-1] AS latest
+            g.sampled_at, g.period_s, g.activity_ratio)[-1] AS latest
         FROM gpu_readings g
         WHERE g.sampled_at > $from AND g.sampled_at <= $until
     ) r

@@ -47,7 +47,8 @@ by_gpu AS (
     FROM job_readings r
     WHERE r.job_id IS NOT NULL AND r.util_ratio IS NOT NULL
         AND r.started_at < $until AND r.ended_at > $from
-    GROUP BY coalesce(r.job_cluster, r.cluster, ''), r.job_id, coalesce(r.attempt, 0), r.gpu_key, r.mig
+    GROUP BY coalesce(r.job_cluster, r.cluster, ''), r.job_id, coalesce(r.attempt, 0), r.gpu_key,
+        r.mig
 ),
 by_job AS (
     SELECT g.cluster_key, g.job_id, g.attempt_key, sum(g.observed_s) AS observed_s,

@@ -5,9 +5,9 @@
 --             last_seen_at timestamp, reason text
 -- one row per GPU and kind; readings after $from up to $until, as each stands for the time before
 -- it. Ordered by kind, gpu_hours (most first), cluster,
--- node, GPU. kind: busy-but-empty (counted as idle everywhere), memory-without-process, and repeated:
--- $repeats or more equal readings in a row of an energy counter that stands still under power, or,
--- without a counter, of power and temperature to the last digit.
+-- node, GPU. kind: busy-but-empty (counted as idle everywhere), memory-without-process, and
+-- repeated: $repeats or more equal readings in a row of an energy counter that stands still under
+-- power, or, without a counter, of power and temperature to the last digit.
 WITH read AS (
     SELECT
         s.cluster, s.node, s.gpu, s.gpu_uuid, s.mig, s.gpu_model, s.sampled_at,

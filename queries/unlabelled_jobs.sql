@@ -3,8 +3,8 @@
 -- columns:    job_id text, attempt int32, cluster text, name text, user text, team text,
 --             project text, partition text, state text, submitted_at timestamp,
 --             started_at timestamp, ended_at timestamp, gpu_hours float64 [GPU·h]
--- one row per unlabelled job attempt that was submitted, or held GPUs, in [$from, $until); GPU-hours
--- are clipped to it. Ordered by gpu_hours, highest first, then submission, job, attempt.
+-- one row per unlabelled job attempt that was submitted, or held GPUs, in [$from, $until);
+-- GPU-hours are clipped to it. Ordered by gpu_hours, highest first, then submission, job, attempt.
 WITH held AS (
     SELECT h.cluster, h.job_id, h.attempt,
         sum(

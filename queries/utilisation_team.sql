@@ -33,7 +33,8 @@ summed AS (
     FROM timed t
     GROUP BY t.bin_started_at, t.team
 )
-SELECT s.bin_started_at, coalesce(s.team, '(none)') AS team, s.busy_s / nullif(s.observed_s, 0) AS util_ratio,
+SELECT s.bin_started_at, coalesce(s.team, '(none)') AS team,
+    s.busy_s / nullif(s.observed_s, 0) AS util_ratio,
     s.effective_s / nullif(s.observed_s, 0) AS effective_ratio, s.mem_used_ratio, s.power_w,
     s.held_s / 3600 AS gpu_hours_held, s.observed_s / 3600 AS gpu_hours_observed,
     s.busy_s / 3600 AS gpu_hours_busy,

@@ -37,6 +37,19 @@ fn files_stay_small() {
 }
 
 #[test]
+fn lines_of_questions_fit_a_page() {
+    let mut found = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("queries"), &mut found);
+    assert!(found.len() > 50, "{}", found.len());
+    for path in found {
+        for (number, line) in std::fs::read_to_string(&path).unwrap().lines().enumerate() {
+            let at = format!("{}:{}", path.display(), number + 1);
+            assert!(line.chars().count() <= 100, "{at}: over 100 characters");
+        }
+    }
+}
+
+#[test]
 fn crates_point_one_way() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (name, allowed) in [

@@ -9,6 +9,7 @@ mod held_by;
 pub(crate) mod ledger;
 mod price;
 mod shares;
+mod suspension;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -1,13 +1,15 @@
--- GPUs installed, down and available in each local hour of the store, by pool, and how that is known.
+-- GPUs installed, down and available in each local hour of the store, by pool, and how that is
+-- known.
 -- columns: hour_started_at timestamp, cluster text, partition text, gpus_installed float64 [GPU],
 --          gpus_down float64 [GPU], gpus_available float64 [GPU],
 --          source text (config, inventory, counts or peak-held)
 -- One source for each cluster, the first that there is: the settings, the inventory (a GPU counts
 -- whole local hours until it is retired or replaced, reporting or not), counts, or the most GPUs
--- ever held at once, which is a floor. gpus_down is the mean over the hour of the GPUs of the
--- inventory whose state says so. Of what the settings install those of the same pool are down, else
--- in pool `default` or the only one that they name. available = installed - down; a GPU is not
--- down while a job holds it, so held + free + down = installed.
+-- ever held at once, which is a floor: of a GPU that is not named, less suspension. gpus_down is
+-- the mean over the hour of the GPUs of the inventory whose state says so. Of what the settings
+-- install those of the same pool are down, else in pool `default` or the only one that they name.
+-- available = installed - down; a GPU is not down while a job holds it, so held + free + down =
+-- installed.
 WITH hours AS (
     SELECT h.bin['bin_started_at'] AS hour_started_at, h.bin['bin_ended_at'] AS hour_ended_at,
         h.bin['elapsed_s'] AS elapsed_s
@@ -61,14 +63,17 @@ configured AS (
     JOIN hours h ON coalesce(s.from_at < h.hour_ended_at, true)
         AND coalesce(s.until_at >= h.hour_ended_at, true)
 ),
+certain AS (
+    SELECT coalesce(h.cluster, '') AS cluster_key, h."partition" AS pool, h.started_at, h.ended_at,
+        CASE WHEN h.used_ratio > 0 AND h.gpu_uuid IS NOT NULL AND NOT h.shared THEN h.gpus
+            ELSE h.gpus * h.used_ratio END AS gpus,
+        CASE WHEN h.used_ratio > 0 THEN h.gpus END AS gpus_alone
+    FROM holdings h
+),
 moment AS (
-    SELECT coalesce(h.cluster, '') AS cluster_key, h."partition" AS pool, h.started_at AS at,
-        h.gpus AS step, 1 AS starts
-    FROM holdings h
+    SELECT c.cluster_key, c.pool, c.started_at AS at, c.gpus AS step, 1 AS starts FROM certain c
     UNION ALL
-    SELECT coalesce(h.cluster, '') AS cluster_key, h."partition" AS pool, h.ended_at AS at,
-        -h.gpus AS step, 0 AS starts
-    FROM holdings h
+    SELECT c.cluster_key, c.pool, c.ended_at AS at, -c.gpus AS step, 0 AS starts FROM certain c
 ),
 concurrent AS (
     SELECT m.cluster_key, m.pool, sum(m.step) OVER (
@@ -82,7 +87,11 @@ concurrent AS (
 ),
 peak AS (
     SELECT p.cluster_key, p.pool, round(max(p.gpus), 6) AS gpus
-    FROM concurrent p
+    FROM (
+        SELECT c.cluster_key, c.pool, c.gpus FROM concurrent c
+        UNION ALL
+        SELECT c.cluster_key, c.pool, c.gpus_alone AS gpus FROM certain c
+    ) p
     WHERE p.gpus > 0
     GROUP BY p.cluster_key, p.pool
 ),

@@ -13,7 +13,8 @@ WITH known AS (
     WHERE c.counted_at BETWEEN span_started_at() AND as_of() AND b.counted_at IS NULL
 )
 SELECT k.counted_at, k.hour_started_at, k.cluster,
-    coalesce(k."partition", 'default') AS "partition", k.team, k.gpus_held, k.gpus_waiting, k.gpus_installed,
+    coalesce(k."partition", 'default') AS "partition", k.team, k.gpus_held, k.gpus_waiting,
+    k.gpus_installed,
     CASE WHEN as_of() < local_hour_ended(k.counted_at) THEN
         least(k.period_s, (CAST(as_of() AS BIGINT) - CAST(k.counted_at AS BIGINT)) / 1000.0)
         ELSE k.period_s END AS period_s

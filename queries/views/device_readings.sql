@@ -11,8 +11,8 @@
 -- `power` (utilisation x power above idle over the board's span), `utilisation`. board_ratio:
 -- slices of one board share it by their memory, else by the compute slices that their models name
 -- (`1g.10gb`), else evenly, and the board's own reading beside
--- them counts for no time. power_w is the board's mean power since its last reading where the energy counter tells
--- it (`counter`), else the power read (`power`).
+-- them counts for no time. power_w is the board's mean power since its last reading where the
+-- energy counter tells it (`counter`), else the power read (`power`).
 WITH sliced AS (
     SELECT DISTINCT s.gpu_uuid FROM samples s WHERE s.mig IS NOT NULL AND s.gpu_uuid IS NOT NULL
 ),

@@ -6,9 +6,10 @@
 -- one row per pool. source is how what is installed is known, in the order of capacity_hourly:
 -- config, inventory, counts or peak-held. GPUs of the inventory that are down are down in what the
 -- settings install, too. Without an inventory of the pool's nodes, or where jobs hold GPUs and
--- nobody tells on which node of the inventory (see node_held), the blocks and nodes_with_free are NULL: which node is free is not
--- known. Jobs whose pool is not among these count in pool `default` if there is one; where there is
--- none, the pool has a row of what is held and waited for, and nothing installed.
+-- nobody tells on which node of the inventory (see node_held), the blocks and nodes_with_free are
+-- NULL: which node is free is not known. Jobs whose pool is not among these count in pool `default`
+-- if there is one; where there is none, the pool has a row of what is held and waited for, and
+-- nothing installed.
 WITH latest AS (
     SELECT c.*, max(c.hour_started_at) OVER (PARTITION BY c.cluster, c."partition") AS last_at,
         max(c.hour_started_at) OVER () AS now_at

@@ -1,7 +1,8 @@
 -- Readings of GPUs as they are judged: one key a device, the stretch each reading stands for, and
 -- an activity that does not believe a board that reports 100 % with no memory in use at idle power.
--- columns: sampled_at timestamp, started_at timestamp, period_s float64 [s], cluster text, node text,
---          gpu int16, gpu_uuid text, mig int16, gpu_key text, gpu_model text, job_id text,
+-- columns: sampled_at timestamp, started_at timestamp, period_s float64 [s], cluster text,
+--          node text, gpu int16, gpu_uuid text, mig int16, gpu_key text, gpu_model text,
+--          job_id text,
 --          activity_ratio float64 [0-1], reported_ratio float64 [0-1], mem_used_bytes int64 [B],
 --          mem_total_bytes int64 [B], power_w float64 [W], idle_power_w float64 [W],
 --          processes int32, contradictory boolean

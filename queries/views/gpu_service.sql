@@ -38,8 +38,8 @@ judged AS (
     SELECT t.*, f.replaced_at, r.released_at,
         NOT t.retired AND f.replaced_at IS NULL
             AND coalesce(t.last_seen_at <= as_of(), true) AND regexp_like(t.state,
-            'lost|fail|error|down|drain|reset|maint|not.?re|disabled|cordon|unschedul|unhealthy|offline|off the bus',
-            'i') AS down
+            concat('lost|fail|error|down|drain|reset|maint|not.?re|disabled|cordon|unschedul|',
+                'unhealthy|offline|off the bus'), 'i') AS down
     FROM told t
     LEFT JOIN followed f ON f.gpu_uuid = t.gpu_uuid
     LEFT JOIN released r ON r.gpu_uuid = t.gpu_uuid

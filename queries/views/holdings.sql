@@ -4,10 +4,10 @@
 --          used_ratio float64 [0-1], shared boolean, started_at timestamp, ended_at timestamp,
 --          held_since_at timestamp, nodes text
 -- All inside [span_started_at(), as_of()]; a job still running ends at as_of(). used_ratio is the
--- share of the time not suspended. Attempts on one GPU never hold more than the GPU: where they
--- were granted more, each counts its part (see grants), with a row for each stretch in which that
--- is the same; shared tells that another held the GPU within the row. held_since_at is when the
--- attempt got the GPU. nodes are those that the jobs table lists, between commas, where no
+-- share of the time not suspended (see grants). Attempts on one GPU never hold more than the GPU:
+-- where they were granted more, each counts its part (see grants), with a row for each stretch in
+-- which that is the same; shared tells that another held the GPU within the row. held_since_at is
+-- when the attempt got the GPU. nodes are those that the jobs table lists, between commas, where no
 -- allocation tells more.
 WITH begun AS (
     SELECT j.cluster, j.job_id, j.attempt, j."user", j.team, j.project, j.workload,
@@ -30,7 +30,8 @@ named AS (
 )
 SELECT g.cluster, g.job_id, g.attempt, j."user", j.team, j.project, j.workload,
     coalesce(j.pool, 'default') AS "partition", g.node, g.gpu_uuid, d.gpu_model,
-    g.gpus, coalesce(j.used_ratio, 1) AS used_ratio, g.shared, g.started_at, g.ended_at,
+    g.gpus, coalesce(g.used_ratio, j.used_ratio, 1) AS used_ratio, g.shared, g.started_at,
+    g.ended_at,
     g.held_since_at, CAST(NULL AS VARCHAR) AS nodes
 FROM granted g
 LEFT JOIN begun j

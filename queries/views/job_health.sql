@@ -9,18 +9,18 @@
 --          float64 [0-1], baseline_jobs int64, baseline_gpu_hours float64 [GPU·h], util_best_ratio
 --          float64 [0-1], temp_max_c float64 [°C], span_hours float64 [h], hours_read float64 [h],
 --          reason text
--- one row per job attempt with a reading that was taken while it held the GPU: one taken after it left
--- is of the next job, and judges nothing. A usable baseline of a labelled workload decides what is
--- low: a job at or above its lower quartile is not called low. Without one, fixed limits: below
--- 0.05 is idle, below 0.2 under-used. First that holds: failing-hardware (new uncorrected ECC
--- errors or Xid, or hardware slowdown a tenth of the time), hot (85 °C or thermal throttling a tenth
--- of the time), not-enough-data (under 10 minutes read of each GPU, or under half of the hours
--- held), unbalanced (idle GPUs beside one at 0.3 or more), idle-held (was busy, then idle for an
--- hour and half of its time), memory-only (never busy for an hour or more, a tenth of memory
--- loaded), idle-held (never busy for an hour or more), starved-of-data (GPU below 0.5 with CPU at
--- 0.9 or more), under-used, healthy. reason names the measurement, its limit and the
--- hours read. The baseline's lower quartiles of working and of other hours are weighted by the hours
--- of each that the job ran.
+-- one row per job attempt with a reading that was taken while it held the GPU: one taken after it
+-- left is of the next job, and judges nothing. Hours are less suspension (see job_samples). A
+-- usable baseline of a labelled workload decides what is low: a job at or above its lower quartile
+-- is not called low. Without one, fixed limits: below 0.05 is idle, below 0.2 under-used. First
+-- that holds: failing-hardware (new uncorrected ECC errors or Xid, or hardware slowdown a tenth of
+-- the time), hot (85 °C or thermal throttling a tenth of the time), not-enough-data (under 10
+-- minutes read of each GPU, or under half of the hours held), unbalanced (idle GPUs beside one at
+-- 0.3 or more), idle-held (was busy, then idle for an hour and half of its time), memory-only
+-- (never busy for an hour or more, a tenth of memory loaded), idle-held (never busy for an hour or
+-- more), starved-of-data (GPU below 0.5 with CPU at 0.9 or more), under-used, healthy. reason names
+-- the measurement, its limit and the hours read. The baseline's lower quartiles of working and of
+-- other hours are weighted by the hours of each that the job ran.
 WITH cpu AS (
     SELECT n.cluster, n.node, date_bin(INTERVAL '5 minutes', n.sampled_at) AS bin_started_at,
         sum(n.cpu_util_ratio * n.period_s) / nullif(sum(n.period_s), 0) AS cpu_util_ratio
@@ -31,7 +31,8 @@ WITH cpu AS (
 read AS (
     SELECT s.cluster, s.job_id, s.attempt, s.node, s.mig, s.gpu_model, s.started_at, s.ended_at,
         coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
-        coalesce(s.period_s, 0) AS period_s, s.period_s * s.share_ratio AS weight_s,
+        coalesce(s.period_s, 0) * s.used_ratio AS period_s, s.period_s * s.share_ratio AS weight_s,
+        coalesce(s.period_s, 0) * (1 - s.used_ratio) AS suspended_s,
         CASE WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
             AND s.mem_used_bytes < 1048576 AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
                 s.power_w <= 0.25 * board_power_w(s.gpu_model), false)
@@ -49,7 +50,8 @@ binned AS (
         min(r.ended_at) AS first_at, max(r.ended_at) AS last_at,
         max(r.ended_at) FILTER (WHERE r.util >= 0.05) AS busy_at,
         min(date_part('epoch', r.started_at)) AS begun_s,
-        sum(r.period_s) AS period_s, sum(r.weight_s) AS weight_s,
+        sum(r.suspended_s) FILTER (WHERE r.util < 0.05) AS idle_suspended_s,
+        sum(r.suspended_s) AS suspended_s, sum(r.period_s) AS period_s, sum(r.weight_s) AS weight_s,
         sum(r.period_s) FILTER (WHERE r.util IS NOT NULL) AS util_period_s,
         sum(r.weight_s) FILTER (WHERE r.util IS NOT NULL) AS util_weight_s,
         sum(r.weight_s * r.util) AS util_s,
@@ -69,6 +71,8 @@ per_gpu AS (
     SELECT b.cluster, b.job_id, b.attempt, b.node, b.gpu_key, b.mig,
         max(b.gpu_model) AS gpu_model, min(b.first_at) AS first_at, max(b.last_at) AS last_at,
         max(b.busy_at) AS busy_at, min(b.begun_s) AS begun_s, sum(b.period_s) AS period_s,
+        coalesce(sum(b.idle_suspended_s), 0) AS idle_suspended_s,
+        coalesce(sum(b.suspended_s), 0) AS suspended_s,
         coalesce(sum(b.util_period_s), 0) AS util_period_s, sum(b.weight_s) AS weight_s,
         sum(b.util_weight_s) AS util_weight_s, sum(b.util_s) AS util_s,
         sum(b.util_s) / nullif(sum(b.util_weight_s), 0) AS util_mean,
@@ -99,7 +103,9 @@ per_job AS (
         max(g.temp_c) AS temp_c, max(g.xid) AS xid, sum(g.ecc_new) AS ecc_new,
         sum(g.cpu_s) / nullif(sum(g.cpu_weight_s), 0) AS cpu,
         sum(g.working_s) AS working_s, min(g.begun_s) AS begun_s,
-        sum(g.util_period_s) / count(*) / 3600 AS read_hours
+        sum(g.util_period_s) / count(*) / 3600 AS read_hours,
+        sum(g.idle_suspended_s) / count(*) / 3600 AS idle_suspended_hours,
+        sum(g.suspended_s) / count(*) / 3600 AS suspended_hours
     FROM per_gpu g
     GROUP BY g.cluster, g.job_id, g.attempt
 ),
@@ -147,9 +153,11 @@ joined AS (
         CASE WHEN h.gpu_hours > 0 THEN least(p.weight_s / 3600 / h.gpu_hours, 1) END
             AS coverage_ratio,
         CASE WHEN p.busy_at IS NULL THEN NULL
-            ELSE (date_part('epoch', p.last_at) - date_part('epoch', p.busy_at)) / 3600
+            ELSE greatest((date_part('epoch', p.last_at) - date_part('epoch', p.busy_at)) / 3600
+                - p.idle_suspended_hours, 0)
         END AS idle_tail_hours,
-        (date_part('epoch', p.last_at) - p.begun_s) / 3600 AS span_hours,
+        greatest((date_part('epoch', p.last_at) - p.begun_s) / 3600 - p.suspended_hours, 0)
+            AS span_hours,
         CASE
             WHEN u.p25_working IS NULL THEN u.p25_other
             WHEN u.p25_other IS NULL THEN u.p25_working
@@ -246,7 +254,8 @@ SELECT
     l.coverage_ratio, l.util_mean AS util_mean_ratio, l.util_p50 AS util_p50_ratio,
     l.mem_ratio AS mem_used_ratio, l.cpu AS cpu_util_ratio, l.idle_tail_hours,
     l.p25 AS baseline_p25_ratio, l.baseline_jobs, l.baseline_gpu_hours,
-    l.util_best AS util_best_ratio, l.temp_c AS temp_max_c, l.span_hours, l.read_hours AS hours_read,
+    l.util_best AS util_best_ratio, l.temp_c AS temp_max_c, l.span_hours,
+    l.read_hours AS hours_read,
     concat(
         CASE l.verdict
             WHEN 'failing-hardware' THEN CASE l.measurement
@@ -259,6 +268,8 @@ SELECT
                 CAST(round(l.hot_ratio * 100) AS BIGINT), ' % of the time, limit 10 %; up to ',
                 coalesce(CAST(CAST(round(l.temp_c) AS BIGINT) AS VARCHAR), 'unknown'), ' °C')
             WHEN 'not-enough-data' THEN CASE
+                WHEN l.read_hours = 0 AND l.suspended_hours > 0
+                    THEN 'suspended all the time that was read'
                 WHEN l.util_mean IS NULL THEN 'utilisation was never read'
                 WHEN l.coverage_ratio < 0.5 THEN concat('only ',
                     CAST(round(l.coverage_ratio * 100) AS BIGINT),

@@ -1,16 +1,16 @@
 -- Readings by the job that held the GPU, with who ran it and how much of the board was its own.
 -- columns: every column of device_readings with job_id the one job's, ended_at timestamp,
---          attempt int32, shared boolean, gpus float64, user text, team text, project text, workload text,
---          partition text, job_cluster text, ledgered boolean
+--          attempt int32, shared boolean, gpus float64, user text, team text, project text,
+--          workload text, partition text, job_cluster text, ledgered boolean
 -- one row per reading, job and piece of the time that the reading stands for; one with job_id NULL
 -- for a piece in which nobody held the GPU. started_at, ended_at and period_s are those of the
 -- piece, cut where a job gets or leaves the GPU; pieces sum to the reading. gpus is the part
 -- of one board that the job had, so the parts of jobs on a board never sum to more than 1; less
--- suspension, of which only the total is known and which is nobody's. ledgered tells whether the jobs table knows the job.
+-- suspension (see job_samples). ledgered tells whether the jobs table knows the job.
 WITH shared AS (
     SELECT d.*,
         unnest(job_shares(d.job_id, d.cluster, d.node, d.gpu, d.gpu_uuid, d.mig, d.sampled_at,
-            d.period_s)) AS share
+            d.period_s, d.util_ratio)) AS share
     FROM device_readings d
 ),
 split AS (

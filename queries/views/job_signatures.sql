@@ -1,19 +1,19 @@
 -- What the readings of each job look like: what it can be told by where nobody labelled it.
 -- columns: cluster text, job_id text, attempt int32, name text, user text, team text, project text,
 --          workload text, partition text, gpu_hours_held float64 [GPU·h],
---          gpu_hours_observed float64 [GPU·h], coverage_ratio float64 [0-1], hours_read float64 [h],
---          enough boolean, util_mean_ratio float64 [0-1], util_p10_ratio float64 [0-1],
+--          gpu_hours_observed float64 [GPU·h], coverage_ratio float64 [0-1], hours_read float64
+--          [h], enough boolean, util_mean_ratio float64 [0-1], util_p10_ratio float64 [0-1],
 --          util_p50_ratio float64 [0-1], util_p90_ratio float64 [0-1], util_spread_ratio
 --          float64 [0-1], idle_ratio float64 [0-1], mem_used_ratio float64 [0-1], power_level_ratio
 --          float64 [0-1], rhythm_correlation float64 [-1-1], switches_per_hour float64 [1/h],
 --          working_lift_ratio float64 [-1-1], gpus float64, hours_run float64 [h], even_ratio
 --          float64 [0-1]
 -- one row per attempt of the ledger whose utilisation was read while it held a GPU by itself:
--- readings of a GPU that jobs share cannot be told apart. enough tells that at least 10 minutes were
--- read of each GPU and half of the hours held. Quantiles are of time, to 1 %; spread is p90 less
--- p10. idle_ratio is the time below 0.05. power_level_ratio is where power lies between what the
--- board's model draws at rest and the highest read of it. Rhythm and switches (between below 0.05
--- and above) compare each 5 minutes that were read with those read before; the first is NULL
+-- readings of a GPU that jobs share cannot be told apart. enough tells that at least 10 minutes
+-- were read of each GPU and half of the hours held. Quantiles are of time, to 1 %; spread is p90
+-- less p10. idle_ratio is the time below 0.05. power_level_ratio is where power lies between what
+-- the board's model draws at rest and the highest read of it. Rhythm and switches (between below
+-- 0.05 and above) compare each 5 minutes that were read with those read before; the first is NULL
 -- below 6 such pairs. working_lift_ratio is the share of its work that fell into working hours less
 -- the share of its time that did. gpus are those read; even_ratio is the mean of the least busy
 -- over that of the busiest.
@@ -119,7 +119,8 @@ held AS (
 )
 SELECT j.cluster, j.job_id, j.attempt, j.name, j."user", j.team, j.project,
     coalesce(j.workload, 'unlabelled') AS workload,
-    coalesce(j."partition", 'default') AS "partition", h.gpu_hours AS gpu_hours_held, p.weight_s / 3600 AS gpu_hours_observed,
+    coalesce(j."partition", 'default') AS "partition", h.gpu_hours AS gpu_hours_held,
+    p.weight_s / 3600 AS gpu_hours_observed,
     CASE WHEN h.gpu_hours > 0 THEN least(p.weight_s / 3600 / h.gpu_hours, 1) END AS coverage_ratio,
     p.hours_read,
     p.hours_read >= 600.0 / 3600 - 1e-9

@@ -1,8 +1,8 @@
 -- GPUs held at the store's latest instant, by the node that they are on.
 -- columns: cluster text, partition text, node text, gpu_uuid text, gpus float64
--- one row per holding and node. Where no allocation tells the node, the nodes that the job lists have
--- equal parts of its GPUs, if there is one node or the number of GPUs divides evenly among them:
--- otherwise nobody knows which has more. node is NULL where it is not known.
+-- one row per holding and node. Where no allocation tells the node, the nodes that the job lists
+-- have equal parts of its GPUs, if there is one node or the number of GPUs divides evenly among
+-- them: otherwise nobody knows which has more. node is NULL where it is not known.
 WITH holding AS (
     SELECT h.cluster, h."partition", h.node, h.gpu_uuid, h.gpus,
         string_to_array(replace(h.nodes, ' ', ''), ',') AS listed

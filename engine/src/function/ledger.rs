@@ -7,8 +7,9 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::prelude::SessionContext;
 
-use super::grants::{self, GrantIndex};
+use super::grants::{self, Devices, GrantIndex};
 use super::shares::{self, HoldingIndex};
+use super::suspension::{self, Suspensions};
 
 /// Allocations as the functions look them up. Each index is replaced as a whole.
 #[derive(Debug, Clone, Default)]
@@ -55,17 +56,34 @@ impl Ledger {
         anew: bool,
     ) -> Result<()> {
         let ask = async |text: &str| context.sql(text).await?.collect().await;
-        if needs.holdings && (anew || known(&self.holdings).is_none()) {
-            let index = HoldingIndex::build([
-                &ask(shares::ALLOCATIONS_SQL).await?,
-                &ask(shares::JOBS_SQL).await?,
-                &ask(shares::SUSPENDED_SQL).await?,
-                &ask(shares::NODES_SQL).await?,
-            ])?;
-            replace(&self.holdings, index);
+        let holdings = needs.holdings && (anew || known(&self.holdings).is_none());
+        let grants = needs.grants && (anew || known(&self.grants).is_none());
+        if !holdings && !grants {
+            return Ok(());
         }
-        if needs.grants && (anew || known(&self.grants).is_none()) {
-            replace(&self.grants, GrantIndex::build(&ask(grants::GRANTS_SQL).await?)?);
+        let mut suspensions = Suspensions::read(&ask(suspension::SUSPENDED_SQL).await?)?;
+        if grants || !suspensions.is_empty() {
+            let granted = ask(grants::GRANTS_SQL).await?;
+            let mut devices = Devices::read(&granted, &suspensions)?;
+            suspensions.take(grants::taken(&mut devices));
+            let shared = Arc::new(suspensions.clone());
+            replace(&self.grants, GrantIndex::build(devices, shared));
+        }
+        if holdings {
+            let told = [
+                ask(shares::ALLOCATIONS_SQL).await?,
+                ask(shares::JOBS_SQL).await?,
+                ask(shares::NODES_SQL).await?,
+            ];
+            let build = |suspensions: &Suspensions| {
+                HoldingIndex::build([&told[0], &told[1], &told[2]], Arc::new(suspensions.clone()))
+            };
+            replace(&self.holdings, build(&suspensions)?);
+            if !suspensions.is_empty() {
+                // How idle their readings were is asked of the readings as they are shared so far.
+                suspensions.set_idle(&ask(shares::IDLE_SQL).await?)?;
+                replace(&self.holdings, build(&suspensions)?);
+            }
         }
         Ok(())
     }

@@ -4,15 +4,13 @@
 //! job that it names, begins or ends, so that no job is read for longer than it held.
 //! A piece is split evenly between the jobs that the reading names, those left out that the ledger
 //! knows to have run at other times. Any other piece goes to the allocations that held the GPU
-//! then, found by UUID, else by node and index; several share it by what each was granted, and
-//! never get more than the whole. Of a job that was suspended only the total is known: it has of each
-//! piece the share of its time that it was not, and the rest is nobody's. An allocation that names only a node counts where it held all of
-//! that node's GPUs: otherwise nobody knows which were its own. What is nobody's has one row
-//! without a job.
+//! then, found by UUID, else by node and index; several share it by what each was granted, less
+//! suspension, and never get more than the whole. What a suspended job leaves is nobody's, if not
+//! another's. An allocation that names only a node counts where it held all of that node's GPUs:
+//! otherwise nobody knows which were its own. What is nobody's has one row without a job.
 
 mod index;
 mod installed;
-mod suspended;
 
 use std::sync::Arc;
 
@@ -28,26 +26,36 @@ use loadline_ingest::schema::instant;
 pub(super) use self::index::{ALLOCATIONS_SQL, HoldingIndex, JOBS_SQL};
 use self::index::{Cluster, Held, Reading};
 pub(super) use self::installed::NODES_SQL;
-pub(super) use self::suspended::SUSPENDED_SQL;
 use super::column::{smalls, texts};
 use super::ledger::Ledger;
 use super::{Body, at};
 
-/// `job_shares(job_id, cluster, node, gpu, gpu_uuid, mig, sampled_at, period_s)`: the jobs of a
-/// reading, piece by piece of the time that it stands for; those of its instant come last.
+/// `job_shares(job_id, cluster, node, gpu, gpu_uuid, mig, sampled_at, period_s, activity_ratio)`: the
+/// jobs of a reading, piece by piece of the time that it stands for; those of its instant come last.
 pub(super) const JOB_SHARES: &str = "job_shares";
 
-/// What is left of a share where the shares granted at once sum to `granted`.
-pub(super) fn part(share_ratio: f64, granted: f64) -> f64 {
-    share_ratio / granted.max(1.0)
-}
+/// How much of what was read of each suspended attempt was idle, while no other held its GPUs.
+pub(super) const IDLE_SQL: &str = "SELECT s.share['job_id'] AS job_id, \
+     s.share['attempt'] AS attempt, s.cluster, \
+     coalesce(sum(s.weight_s) FILTER (WHERE s.activity_ratio < 0.05), 0) / sum(s.weight_s) AS idle_ratio \
+     FROM (SELECT r.*, r.share['share_ratio'] * r.share['period_s'] AS weight_s FROM ( \
+         SELECT d.cluster, d.activity_ratio, unnest(job_shares(d.job_id, d.cluster, d.node, d.gpu, \
+             d.gpu_uuid, d.mig, d.sampled_at, d.period_s, d.activity_ratio)) AS share \
+         FROM gpu_readings d WHERE d.activity_ratio IS NOT NULL) r \
+         WHERE r.share['suspended'] AND NOT r.share['taken']) s \
+     WHERE s.weight_s > 0 \
+     GROUP BY s.share['job_id'], s.share['attempt'], s.cluster";
+
+/// Activity below it is idle.
+const IDLE_BELOW_RATIO: f64 = 0.05;
 
 /// The body of `job_shares`.
 pub(super) fn body(ledger: Ledger) -> Body {
     Arc::new(move |args, rows| {
-        if args.len() != 8 {
+        if args.len() != 9 {
             return datafusion::common::exec_err!(
-                "{JOB_SHARES} takes job_id, cluster, node, gpu, gpu_uuid, mig, sampled_at, period_s"
+                "{JOB_SHARES} takes job_id, cluster, node, gpu, gpu_uuid, mig, sampled_at, \
+                 period_s, activity_ratio"
             );
         }
         shares(&ledger.holdings(), args, rows)
@@ -61,6 +69,8 @@ fn shares(index: &HoldingIndex, args: &[ArrayRef], rows: usize) -> Result<ArrayR
     let instants: TimestampMillisecondArray = at(args, 6)?;
     let periods = cast(&args[7], &DataType::Float64)?;
     let periods = periods.as_primitive::<Float64Type>();
+    let activities = cast(&args[8], &DataType::Float64)?;
+    let activities = activities.as_primitive::<Float64Type>();
     let mut lists = ListBuilder::new(StructBuilder::from_fields(share_fields(), rows));
     for row in 0..rows {
         if instants.is_valid(row) {
@@ -72,6 +82,7 @@ fn shares(index: &HoldingIndex, args: &[ArrayRef], rows: usize) -> Result<ArrayR
                 uuid: uuids.is_valid(row).then(|| uuids.value(row)),
                 mig: migs.is_valid(row).then(|| migs.value(row)),
                 at: instants.value(row),
+                idle: activities.is_valid(row).then(|| activities.value(row) < IDLE_BELOW_RATIO),
             };
             let told = if jobs.is_valid(row) { jobs.value(row) } else { "" };
             let named = names(index, told, cluster);
@@ -91,6 +102,21 @@ struct Share<'a> {
     share_ratio: Option<f64>,
     shared: bool,
     used_ratio: f64,
+    suspended: Option<usize>,
+    /// Whether others hold a GPU of a suspended attempt.
+    taken: bool,
+}
+
+impl Share<'_> {
+    const NOBODY: Self = Self {
+        job: None,
+        attempt: None,
+        share_ratio: None,
+        shared: false,
+        used_ratio: 1.0,
+        suspended: None,
+        taken: false,
+    };
 }
 
 /// Writes a reading cut where those who hold the GPU change. The pieces sum to its period.
@@ -124,35 +150,45 @@ fn write(
     append(out, &piece.1, (piece.0, reading.at), rest_s);
 }
 
-/// Who had the GPU just before the instant of `reading`, and how much of the time.
+/// Who had the GPU just before the instant of `reading`, and how much of the time. What suspended
+/// jobs leave comes first.
 fn held<'a>(index: &'a HoldingIndex, reading: &Reading<'_>, named: &[&'a str]) -> Vec<Share<'a>> {
-    let mut found = holders(index, reading, named);
-    let mut rest = Vec::new();
-    for share in &mut found {
-        let Some(job) = share.job else { continue };
-        share.used_ratio = index.used_ratio(job, share.attempt, reading.cluster);
-        if share.used_ratio < 1.0 {
-            let used_ratio = 1.0 - share.used_ratio;
-            rest.push(Share { job: None, attempt: None, used_ratio, ..*share });
-        }
+    let mut found = named_by(index, reading, named);
+    if found.is_empty() {
+        found = granted(index, reading);
     }
-    found.append(&mut rest);
+    if found.is_empty() {
+        return vec![Share::NOBODY];
+    }
+    for share in &mut found {
+        share.used_ratio = index.used_ratio(share.suspended, reading);
+        share.taken = index.is_taken(share.suspended, reading.at);
+    }
+    let nominal = |share: &Share<'_>| share.share_ratio.unwrap_or(1.0);
+    let used: f64 = found.iter().map(|share| nominal(share) * share.used_ratio).sum();
+    let several = found.iter().filter(|share| share.used_ratio > 0.0).count() > 1;
+    let whole = found.iter().map(nominal).sum::<f64>().min(1.0);
+    for share in &mut found {
+        share.share_ratio = Some(nominal(share) / used.max(1.0));
+        share.shared = several;
+    }
+    let rest_ratio = whole - used.min(1.0);
+    if rest_ratio > 1e-9 {
+        let used_ratio = rest_ratio / whole;
+        let share_ratio = Some(whole);
+        found.insert(0, Share { share_ratio, shared: several, used_ratio, ..Share::NOBODY });
+    }
     found
 }
 
-/// The jobs that the reading names and that may have run just before it, else those that the
-/// ledger says.
-fn holders<'a>(
-    index: &'a HoldingIndex,
-    reading: &Reading<'_>,
-    named: &[&'a str],
-) -> Vec<Share<'a>> {
-    let ran = |id: &&'a str| Some((*id, index.attempt(id, reading.at, reading.cluster)?));
-    let ran: Vec<(&str, Option<i32>)> = named.iter().filter_map(ran).collect();
-    let (share_ratio, shared) = (Some(1.0 / ran.len() as f64), ran.len() > 1);
-    let of = |(id, attempt)| Share { job: Some(id), attempt, share_ratio, shared, used_ratio: 1.0 };
-    let found: Vec<Share<'a>> = ran.into_iter().map(of).collect();
-    if found.is_empty() { granted(index, reading) } else { found }
+/// The jobs that the reading names and that may have run just before it, each of the whole GPU.
+fn named_by<'a>(index: &HoldingIndex, reading: &Reading<'_>, named: &[&'a str]) -> Vec<Share<'a>> {
+    let of = |id: &&'a str| {
+        let (attempt, suspended) = index.attempt(id, reading.at, reading.cluster)?;
+        let share_ratio = Some(1.0);
+        Some(Share { job: Some(id), attempt, share_ratio, suspended, ..Share::NOBODY })
+    };
+    named.iter().filter_map(of).collect()
 }
 
 /// The jobs that a reading names, between commas. A comma may also stand inside an id: what the
@@ -174,22 +210,16 @@ fn names<'a>(index: &HoldingIndex, told: &'a str, cluster: Cluster) -> Vec<&'a s
     found
 }
 
+/// The jobs that the ledger says, each of what it was granted.
 fn granted<'a>(index: &'a HoldingIndex, reading: &Reading<'_>) -> Vec<Share<'a>> {
     let mut holders = index.holders(reading);
-    if holders.is_empty() {
-        let nobody =
-            Share { job: None, attempt: None, share_ratio: None, shared: false, used_ratio: 1.0 };
-        return vec![nobody];
-    }
     holders.sort_by_key(|held| (held.job, held.attempt, held.started));
-    let granted: f64 = holders.iter().map(|held| held.share_ratio).sum();
-    let shared = holders.len() > 1;
     let of = |held: &Held| Share {
         job: Some(index.job(held.job)),
         attempt: held.attempt,
-        share_ratio: Some(part(held.share_ratio, granted)),
-        shared,
-        used_ratio: 1.0,
+        share_ratio: Some(held.share_ratio),
+        suspended: held.suspended,
+        ..Share::NOBODY
     };
     holders.into_iter().map(of).collect()
 }
@@ -211,6 +241,9 @@ fn append(
         }
         out.field_builder::<Float64Builder>(6).expect(made).append_option(period_s);
         out.field_builder::<Float64Builder>(7).expect(made).append_value(share.used_ratio);
+        for (field, told) in [(8, share.suspended.is_some()), (9, share.taken)] {
+            out.field_builder::<BooleanBuilder>(field).expect(made).append_value(told);
+        }
         out.append(true);
     }
 }
@@ -225,6 +258,8 @@ fn share_fields() -> Fields {
         Field::new("ended_at", instant(), true),
         Field::new("period_s", DataType::Float64, true),
         Field::new("used_ratio", DataType::Float64, true),
+        Field::new("suspended", DataType::Boolean, true),
+        Field::new("taken", DataType::Boolean, true),
     ])
 }
 

@@ -1,54 +1,46 @@
-use arrow::array::ListArray;
 use proptest::prelude::*;
 
+use super::body::cut;
 use super::*;
 
 fn grant(started: i64, ended: i64, share_ratio: f64, mig: Option<i16>) -> Grant {
-    Grant { started, ended, mig, share_ratio }
+    Grant { started, ended, mig, share_ratio, suspended: None }
+}
+
+fn index(grants: &[Grant]) -> Vec<Stretch> {
+    stretches(grants.to_vec(), &Suspensions::default())
 }
 
 /// From, until, GPUs and whether shared, of one grant among all.
 fn told(grant: Grant, stretches: &[Stretch]) -> Vec<(i64, i64, f64, bool)> {
-    let mut lists = ListBuilder::new(StructBuilder::from_fields(part_fields(), 1));
-    cut(grant, stretches, lists.values());
-    lists.append(true);
-    let lists: ListArray = lists.finish();
-    let parts = lists.value(0);
-    let parts = parts.as_struct();
-    let instants = |column: usize| {
-        parts.column(column).as_primitive::<arrow::datatypes::TimestampMillisecondType>().clone()
-    };
-    let (from, until) = (instants(0), instants(1));
-    let gpus = parts.column(2).as_primitive::<Float64Type>();
-    let shared = parts.column(3).as_boolean();
-    (0..parts.len())
-        .map(|row| (from.value(row), until.value(row), gpus.value(row), shared.value(row)))
-        .collect()
+    let pieces = cut(grant, stretches, &Suspensions::default());
+    pieces.into_iter().map(|one| (one.from, one.until, one.gpus, one.shared)).collect()
 }
 
 #[test]
 fn a_grant_is_cut_where_its_part_changes_and_nowhere_else() {
     // Breaks when two whole grants of one GPU count for two, or stated quarters are cut.
     let whole = [grant(0, 10, 1.0, None), grant(4, 12, 1.0, None)];
-    let index = stretches(whole.to_vec());
+    let stretches = index(&whole);
     let first = [(0, 4, 1.0, false), (4, 10, 0.5, true)];
-    assert_eq!(told(whole[0], &index), first);
-    assert_eq!(told(whole[1], &index), [(4, 10, 0.5, true), (10, 12, 1.0, false)]);
+    assert_eq!(told(whole[0], &stretches), first);
+    assert_eq!(told(whole[1], &stretches), [(4, 10, 0.5, true), (10, 12, 1.0, false)]);
     let quarters = [grant(0, 10, 0.25, None), grant(4, 12, 0.25, None)];
-    let index = stretches(quarters.to_vec());
-    assert_eq!(told(quarters[0], &index), [(0, 10, 0.25, true)]);
-    assert_eq!(told(quarters[1], &index), [(4, 12, 0.25, true)]);
+    let stretches = index(&quarters);
+    assert_eq!(told(quarters[0], &stretches), [(0, 10, 0.25, true)]);
+    assert_eq!(told(quarters[1], &stretches), [(4, 12, 0.25, true)]);
     // What begins as the other ends is not held together.
-    assert!(stretches(vec![grant(0, 4, 1.0, None), grant(4, 8, 1.0, None)]).is_empty());
+    let apart = [grant(0, 4, 1.0, None), grant(4, 8, 1.0, None)];
+    assert!(index(&apart).is_empty());
 }
 
 #[test]
 fn slices_are_divided_among_theirs_and_the_board_among_its_slices() {
     // Breaks when seven slices of one board count for seven boards.
     let all = [grant(0, 8, 1.0, Some(1)), grant(0, 8, 1.0, Some(1)), grant(0, 8, 1.0, Some(2))];
-    let index = stretches(all.to_vec());
-    assert_eq!(told(all[0], &index), [(0, 8, 0.25, true)]);
-    assert_eq!(told(all[2], &index), [(0, 8, 0.5, false)]);
+    let stretches = index(&all);
+    assert_eq!(told(all[0], &stretches), [(0, 8, 0.25, true)]);
+    assert_eq!(told(all[2], &stretches), [(0, 8, 0.5, false)]);
 }
 
 /// What each grant counts for at an instant, by an obvious sum.
@@ -75,8 +67,8 @@ proptest! {
             .into_iter()
             .map(|(from, long, share, mig)| grant(from, from + long, f64::from(share) / 4.0, mig))
             .collect();
-        let index = stretches(all.clone());
-        let parts: Vec<_> = all.iter().map(|grant| told(*grant, &index)).collect();
+        let stretches = index(&all);
+        let parts: Vec<_> = all.iter().map(|grant| told(*grant, &stretches)).collect();
         for (grant, parts) in all.iter().zip(&parts) {
             // Parts tile the grant, and neighbours differ.
             prop_assert_eq!(parts.first().map(|part| part.0), Some(grant.started));

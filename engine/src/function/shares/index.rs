@@ -1,16 +1,17 @@
 //! Allocations by what they hold, and attempts by job, for the readings that are given to them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, Int32Array, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int32Type};
+use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::Result;
 
 use super::super::at;
-use super::super::column::{smalls, texts};
+use super::super::column::{integers, smalls, texts};
+use super::super::suspension::{Suspensions, meet};
 use super::installed::Installed;
-use super::suspended::SuspendedIndex;
 
 /// Columns that [`HoldingIndex::build`] reads, in this order. An instant that is open is NULL.
 pub(in crate::function) const ALLOCATIONS_SQL: &str = "SELECT a.job_id, a.attempt, a.cluster, a.node, \
@@ -20,11 +21,6 @@ pub(in crate::function) const JOBS_SQL: &str = "SELECT j.job_id, j.attempt, j.st
      j.cluster FROM jobs j WHERE j.job_id IS NOT NULL";
 /// A cluster by its number; `None` where no source names one, which may be any.
 pub(super) type Cluster = Option<u32>;
-
-/// Whether two rows may be of one cluster.
-pub(super) fn meet(one: Cluster, other: Cluster) -> bool {
-    one.is_none() || other.is_none() || one == other
-}
 
 /// One job attempt on one GPU from its grant to its release, in ms since 1970.
 #[derive(Debug, Clone)]
@@ -36,6 +32,8 @@ pub(super) struct Held {
     cluster: Cluster,
     mig: Option<i16>,
     pub(super) share_ratio: f64,
+    /// The number of the attempt among the suspended.
+    pub(super) suspended: Option<usize>,
 }
 
 /// Stretches sorted by start; `latest[i]` is the last end among the first `i + 1`.
@@ -68,12 +66,21 @@ impl Stretches {
             .filter(move |held| held.ended >= at)
     }
 
-    /// Adds where a grant to `ours` begins or ends inside `(from, until)`.
-    fn cuts(&self, (from, until): (i64, i64), ours: impl Fn(&Held) -> bool, found: &mut Vec<i64>) {
+    /// Adds where a grant to `ours` begins or ends inside `(from, until)`, or others take from it.
+    fn cuts(
+        &self,
+        (from, until): (i64, i64),
+        ours: impl Fn(&Held) -> bool,
+        suspensions: &Suspensions,
+        found: &mut Vec<i64>,
+    ) {
         let begun = self.held.partition_point(|held| held.started < until);
         let reaching = (0..begun).rev().take_while(|position| self.latest[*position] > from);
         for held in reaching.map(|position| &self.held[position]).filter(|held| ours(held)) {
             found.extend([held.started, held.ended].into_iter().filter(|at| *at > from));
+            if let Some(number) = held.suspended {
+                suspensions.get(number).cuts((from, until), found);
+            }
         }
         found.retain(|at| *at < until);
     }
@@ -86,6 +93,7 @@ struct Attempt {
     ended: i64,
     number: Option<i32>,
     cluster: Cluster,
+    suspended: Option<usize>,
     /// Whether an allocation tells it, which goes before what the job tells.
     granted: bool,
 }
@@ -111,15 +119,16 @@ pub(in crate::function) struct HoldingIndex {
     by_place: HashMap<(String, i16), Stretches>,
     by_node: HashMap<String, Stretches>,
     attempts: HashMap<String, Vec<Attempt>>,
-    suspended: SuspendedIndex,
+    suspensions: Arc<Suspensions>,
 }
 
 impl HoldingIndex {
-    /// Reads the answers to the four statements above, in their order.
+    /// Reads the answers to the two statements above and to [`super::NODES_SQL`], in that order.
     pub(in crate::function) fn build(
-        [allocations, jobs, suspended, nodes]: [&[RecordBatch]; 4],
+        [allocations, jobs, nodes]: [&[RecordBatch]; 3],
+        suspensions: Arc<Suspensions>,
     ) -> Result<Self> {
-        let mut index = Self::default();
+        let mut index = Self { suspensions, ..Self::default() };
         let mut names = HashMap::new();
         let installed = Installed::read(nodes, &mut index)?;
         for batch in allocations {
@@ -127,13 +136,6 @@ impl HoldingIndex {
         }
         for batch in jobs {
             index.add_jobs(batch)?;
-        }
-        for batch in suspended {
-            let clusters = texts(batch.column(2))?;
-            let name = |row: usize| clusters.is_valid(row).then(|| clusters.value(row));
-            let of: Vec<Cluster> =
-                (0..batch.num_rows()).map(|row| index.add_cluster(name(row))).collect();
-            index.suspended.add(batch, &of)?;
         }
         let stretches = index.by_uuid.values_mut();
         let stretches = stretches.chain(index.by_place.values_mut());
@@ -168,7 +170,7 @@ impl HoldingIndex {
         let (gpus, migs) = (smalls(batch.column(5))?, smalls(batch.column(6))?);
         let shares = cast(batch.column(7), &DataType::Float64)?;
         let shares = shares.as_primitive::<Float64Type>();
-        let attempts = numbers(batch, 1)?;
+        let attempts = integers(batch.column(1))?;
         let (started, ended) = (at(batch.columns(), 8)?, at(batch.columns(), 9)?);
         for row in 0..batch.num_rows() {
             let job_id = job_ids.value(row);
@@ -176,20 +178,24 @@ impl HoldingIndex {
                 self.jobs.push(job_id.to_owned());
                 u32::try_from(self.jobs.len() - 1).expect("fewer jobs than 2^32")
             });
+            let attempt = attempts.is_valid(row).then(|| attempts.value(row));
+            let cluster = clusters.is_valid(row).then(|| clusters.value(row));
             let held = Held {
                 started: started.value(row),
                 ended: if ended.is_valid(row) { ended.value(row) } else { i64::MAX },
                 job,
-                attempt: attempts.is_valid(row).then(|| attempts.value(row)),
-                cluster: self.add_cluster(clusters.is_valid(row).then(|| clusters.value(row))),
+                attempt,
+                cluster: self.add_cluster(cluster),
                 mig: migs.is_valid(row).then(|| migs.value(row)),
                 share_ratio: if shares.is_valid(row) { shares.value(row) } else { 1.0 },
+                suspended: self.suspensions.number(job_id, attempt, cluster),
             };
             self.attempts.entry(job_id.to_owned()).or_default().push(Attempt {
                 started: held.started,
                 ended: held.ended,
                 number: held.attempt,
                 cluster: held.cluster,
+                suspended: held.suspended,
                 granted: true,
             });
             let place = nodes.is_valid(row) && gpus.is_valid(row);
@@ -211,24 +217,34 @@ impl HoldingIndex {
 
     fn add_jobs(&mut self, batch: &RecordBatch) -> Result<()> {
         let (job_ids, clusters) = (texts(batch.column(0))?, texts(batch.column(4))?);
-        let attempts = numbers(batch, 1)?;
+        let attempts = integers(batch.column(1))?;
         let (started, ended) = (at(batch.columns(), 2)?, at(batch.columns(), 3)?);
         for row in 0..batch.num_rows() {
-            let cluster = self.add_cluster(clusters.is_valid(row).then(|| clusters.value(row)));
-            self.attempts.entry(job_ids.value(row).to_owned()).or_default().push(Attempt {
+            let job_id = job_ids.value(row);
+            let number = attempts.is_valid(row).then(|| attempts.value(row));
+            let cluster = clusters.is_valid(row).then(|| clusters.value(row));
+            let suspended = self.suspensions.number(job_id, number, cluster);
+            let cluster = self.add_cluster(cluster);
+            self.attempts.entry(job_id.to_owned()).or_default().push(Attempt {
                 started: if started.is_valid(row) { started.value(row) } else { i64::MAX },
                 ended: if ended.is_valid(row) { ended.value(row) } else { i64::MAX },
-                number: attempts.is_valid(row).then(|| attempts.value(row)),
+                number,
                 cluster,
+                suspended,
                 granted: false,
             });
         }
         Ok(())
     }
 
-    /// The share of its time, 0 to 1, in which an attempt was not suspended.
-    pub(super) fn used_ratio(&self, job_id: &str, attempt: Option<i32>, cluster: Cluster) -> f64 {
-        self.suspended.used_ratio(job_id, attempt, cluster)
+    /// The share of the time just before a reading in which an attempt was not suspended, 0 to 1.
+    pub(super) fn used_ratio(&self, suspended: Option<usize>, reading: &Reading<'_>) -> f64 {
+        suspended.map_or(1.0, |one| self.suspensions.get(one).read_ratio(reading.at, reading.idle))
+    }
+
+    /// Whether others held a GPU of an attempt just before a reading.
+    pub(super) fn is_taken(&self, suspended: Option<usize>, at: i64) -> bool {
+        suspended.is_some_and(|one| self.suspensions.get(one).is_taken(at))
     }
 
     /// The id of a job by its number in [`Held`].
@@ -242,18 +258,23 @@ impl HoldingIndex {
         attempts.is_some_and(|all| all.iter().any(|found| meet(found.cluster, cluster)))
     }
 
-    /// The attempt of a named job that ran until `at`. `None` where the ledger knows when the job
-    /// ran and that it did not then; `Some(None)` where it knows no time of the job: what the
+    /// The attempt of a named job that ran until `at`, with its number among the suspended. `None` where the ledger knows when the job
+    /// ran and that it did not then; no number where it knows no time of the job: what the
     /// label says and the ledger does not is that job all the same.
-    pub(super) fn attempt(&self, job_id: &str, at: i64, cluster: Cluster) -> Option<Option<i32>> {
+    pub(super) fn attempt(
+        &self,
+        job_id: &str,
+        at: i64,
+        cluster: Cluster,
+    ) -> Option<(Option<i32>, Option<usize>)> {
         let attempts = self.attempts.get(job_id).map_or(&[][..], Vec::as_slice);
         let mut ours = attempts.iter().filter(|attempt| meet(attempt.cluster, cluster)).rev();
         let running = ours.clone().find(|attempt| attempt.started < at && attempt.ended >= at);
         if let Some(running) = running {
-            return Some(running.number);
+            return Some((running.number, running.suspended));
         }
         let timed = ours.clone().any(|attempt| attempt.started < i64::MAX);
-        (!timed).then(|| ours.next().and_then(|attempt| attempt.number))
+        (!timed).then(|| (ours.next().and_then(|attempt| attempt.number), None))
     }
 
     /// Adds where an attempt of a named job begins or ends inside `(from, until)`.
@@ -268,6 +289,9 @@ impl HoldingIndex {
         for attempt in attempts.filter(|attempt| meet(attempt.cluster, cluster)) {
             let ends = [attempt.started, attempt.ended];
             found.extend(ends.into_iter().filter(|at| *at > from && *at < until));
+            if let Some(number) = attempt.suspended {
+                self.suspensions.get(number).cuts((from, until), found);
+            }
         }
     }
 
@@ -277,16 +301,16 @@ impl HoldingIndex {
         let ours = |held: &Held| meet(held.cluster, reading.cluster);
         let fits = |held: &Held| ours(held) && (held.mig.is_none() || held.mig == reading.mig);
         if let Some(known) = reading.uuid.and_then(|uuid| self.by_uuid.get(uuid)) {
-            known.cuts(within, fits, found);
+            known.cuts(within, fits, &self.suspensions, found);
         }
         let Some(node) = reading.node else { return };
         if let (Some(gpu), false) = (reading.gpu, self.by_place.is_empty())
             && let Some(known) = self.by_place.get(&(node.to_owned(), gpu))
         {
-            known.cuts(within, fits, found);
+            known.cuts(within, fits, &self.suspensions, found);
         }
         if let Some(known) = self.by_node.get(node) {
-            known.cuts(within, ours, found);
+            known.cuts(within, ours, &self.suspensions, found);
         }
     }
 
@@ -320,8 +344,6 @@ pub(super) struct Reading<'a> {
     pub(super) uuid: Option<&'a str>,
     pub(super) mig: Option<i16>,
     pub(super) at: i64,
-}
-
-pub(super) fn numbers(batch: &RecordBatch, column: usize) -> Result<Int32Array> {
-    Ok(cast(batch.column(column), &DataType::Int32)?.as_primitive::<Int32Type>().clone())
+    /// Whether the GPU was idle; `None` where its activity was not read.
+    pub(super) idle: Option<bool>,
 }

@@ -7,7 +7,8 @@ use arrow::datatypes::Float64Type;
 use datafusion::common::Result;
 
 use super::super::column::texts;
-use super::index::{Cluster, HoldingIndex, meet};
+use super::super::suspension::meet;
+use super::index::{Cluster, HoldingIndex};
 
 /// Columns that [`Installed::read`] reads, in this order.
 pub(in crate::function) const NODES_SQL: &str = "SELECT g.node, CAST(count(*) AS DOUBLE) AS gpus, g.cluster \
