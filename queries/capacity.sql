@@ -5,7 +5,8 @@
 --             gpus_available float64 [GPU], gpus_held float64 [GPU], gpus_free float64 [GPU],
 --             gpus_excess float64 [GPU], held_ratio float64 [0-1], source text
 -- one row per bin (hour, day, week or month) and pool; ordered by bin, cluster, partition. Means
--- over the hours that begin in [$from, $until) in which it is known what is installed; where that
+-- over the hours that begin in [$from, $until) in which it is known what is installed and held (see
+-- pool_hourly); where the first
 -- is never known, over all and without what is installed. installed = held + free + down - excess;
 -- excess is what jobs held beyond what is installed and up, 0 where the inventory is right.
 -- held_ratio is held / available. source: config, inventory, counts or peak-held, which is a floor.
@@ -13,6 +14,7 @@ WITH timed AS (
     SELECT p.*, CASE WHEN p.gpus_installed IS NOT NULL THEN p.hours END AS known_hours
     FROM pool_hourly p
     WHERE p.hour_started_at >= local_hour($from) AND p.hour_started_at < $until
+        AND p.gpus_held IS NOT NULL
 )
 SELECT local_bin($step, p.hour_started_at) AS bin_started_at, p.cluster, p."partition",
     sum(p.gpus_installed * p.hours) / sum(p.known_hours) AS gpus_installed,

@@ -18,7 +18,7 @@ WITH pool AS (
         sum(p.gpus_available * p.hours) AS gpu_hours_available, sum(p.hours) AS hours
     FROM pool_hourly p
     WHERE p.hour_started_at >= $from AND p.hour_started_at < $until
-        AND p.gpus_installed IS NOT NULL
+        AND p.gpus_installed IS NOT NULL AND p.gpus_held IS NOT NULL
     GROUP BY p.cluster, p."partition", local_week(p.hour_started_at)
 ),
 sampled AS (

@@ -7,16 +7,18 @@
 -- excess is what jobs held beyond what is installed and up, 0 where the inventory is right. Jobs
 -- whose pool is not among those installed count in pool `default` if there is one; where there is
 -- none, installed, free and source are NULL. hours is how long the local hour is, as in
--- demand_hourly.
+-- demand_hourly. An hour of which nobody counted what a pool holds, where only counts tell it, is
+-- not an hour of 0: held, free, excess and waiting are NULL.
 WITH told AS (
     SELECT coalesce(c.cluster, '') AS cluster_key, c."partition" AS pool, c.hour_started_at,
-        c.gpus_installed, c.gpus_down, c.gpus_available, c.source, 0.0 AS held, 0.0 AS waiting
+        c.gpus_installed, c.gpus_down, c.gpus_available, c.source, 0.0 AS held, 0.0 AS waiting,
+        CAST(NULL AS BOOLEAN) AS counted
     FROM capacity_hourly c
     UNION ALL
     SELECT coalesce(d.cluster, '') AS cluster_key, d."partition" AS pool, d.hour_started_at,
         CAST(NULL AS DOUBLE) AS gpus_installed, CAST(NULL AS DOUBLE) AS gpus_down,
         CAST(NULL AS DOUBLE) AS gpus_available, CAST(NULL AS VARCHAR) AS source,
-        d.gpus_held AS held, d.gpus_waiting AS waiting
+        d.gpus_held AS held, d.gpus_waiting AS waiting, d.counted_ratio IS NOT NULL AS counted
     FROM demand_hourly d
 ),
 known AS (
@@ -24,7 +26,8 @@ known AS (
         count(t.gpus_installed) OVER (PARTITION BY t.cluster_key, t.pool) AS pool_known,
         count(CASE WHEN t.pool = 'default' THEN t.gpus_installed END) OVER (
             PARTITION BY t.cluster_key
-        ) AS default_known
+        ) AS default_known,
+        bool_and(t.counted) OVER (PARTITION BY t.cluster_key, t.pool) AS only_counted
     FROM told t
 ),
 placed AS (
@@ -36,17 +39,22 @@ placed AS (
 joined AS (
     SELECT p.hour_started_at, nullif(p.cluster_key, '') AS cluster, p."partition",
         sum(p.gpus_installed) AS gpus_installed, sum(p.gpus_down) AS gpus_down,
-        sum(p.gpus_available) AS gpus_available, sum(p.held) AS held, sum(p.waiting) AS waiting,
+        sum(p.gpus_available) AS gpus_available,
+        CASE WHEN count(p.counted) > 0 OR NOT coalesce(bool_or(p.only_counted), false)
+            THEN sum(p.held) END AS held,
+        CASE WHEN count(p.counted) > 0 OR NOT coalesce(bool_or(p.only_counted), false)
+            THEN sum(p.waiting) END AS waiting,
         max(p.source) AS source
     FROM placed p
     GROUP BY p.hour_started_at, nullif(p.cluster_key, ''), p."partition"
 )
 SELECT j.hour_started_at, j.cluster, j."partition", j.gpus_installed, j.gpus_down,
     j.gpus_available, j.held AS gpus_held,
-    CASE WHEN j.gpus_installed IS NOT NULL THEN greatest(j.gpus_available - j.held, 0) END
+    CASE WHEN j.gpus_installed IS NOT NULL AND j.held IS NOT NULL
+        THEN greatest(j.gpus_available - j.held, 0) END
         AS gpus_free,
     CASE WHEN j.held > j.gpus_available + 1e-9 THEN j.held - j.gpus_available
-        WHEN j.gpus_installed IS NOT NULL THEN 0.0 END AS gpus_excess,
+        WHEN j.gpus_installed IS NOT NULL AND j.held IS NOT NULL THEN 0.0 END AS gpus_excess,
     j.waiting AS gpus_waiting, j.source,
     (CAST(local_hour_ended(j.hour_started_at) AS BIGINT) - CAST(j.hour_started_at AS BIGINT))
         / 3600000.0 AS hours
