@@ -6,15 +6,19 @@
 --             gpus_excess float64 [GPU], held_ratio float64 [0-1], source text
 -- one row per bin (hour, day, week or month) and pool; ordered by bin, cluster, partition. Means
 -- over the hours that begin in [$from, $until) in which it is known what is installed and held (see
--- pool_hourly); where the first
--- is never known, over all and without what is installed. installed = held + free + down - excess;
--- excess is what jobs held beyond what is installed and up, 0 where the inventory is right.
+-- pool_hourly); what is never known of a pool is NULL, and the other over all hours. installed =
+-- held + free + down - excess; excess is what jobs held beyond what is installed and up, 0 where
+-- the inventory is right.
 -- held_ratio is held / available. source: config, inventory, counts or peak-held, which is a floor.
 WITH timed AS (
     SELECT p.*, CASE WHEN p.gpus_installed IS NOT NULL THEN p.hours END AS known_hours
     FROM pool_hourly p
     WHERE p.hour_started_at >= local_hour($from) AND p.hour_started_at < $until
-        AND p.gpus_held IS NOT NULL
+),
+kept AS (
+    SELECT t.*,
+        count(t.gpus_held) OVER (PARTITION BY t.cluster, t."partition") AS held_known
+    FROM timed t
 )
 SELECT local_bin($step, p.hour_started_at) AS bin_started_at, p.cluster, p."partition",
     sum(p.gpus_installed * p.hours) / sum(p.known_hours) AS gpus_installed,
@@ -26,6 +30,7 @@ SELECT local_bin($step, p.hour_started_at) AS bin_started_at, p.cluster, p."part
     sum(p.gpus_excess * p.hours) / sum(p.known_hours) AS gpus_excess,
     sum(p.gpus_held * p.known_hours) / nullif(sum(p.gpus_available * p.hours), 0) AS held_ratio,
     max(p.source) AS source
-FROM timed p
+FROM kept p
+WHERE p.gpus_held IS NOT NULL OR p.held_known = 0
 GROUP BY local_bin($step, p.hour_started_at), p.cluster, p."partition"
 ORDER BY local_bin($step, p.hour_started_at), p.cluster, p."partition"

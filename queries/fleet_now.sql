@@ -8,8 +8,9 @@
 -- one row for the fleet, then one per pool, ordered by cluster, partition. held_ratio is
 -- held / (installed - down). Utilisation is the mean of the last $window_s seconds of readings,
 -- power_w their sum over GPUs of mean power; coverage_ratio is the part of the installed GPUs x
--- that time that was read. NULL where nothing was. source is how what is installed is known, as in
--- capacity: config, inventory, counts or peak-held; for the fleet, that of the pool known worst.
+-- that time that was read. NULL where nothing was; held and free where nothing tells of jobs.
+-- source is how what is installed is known, as in capacity: config, inventory, counts or peak-held;
+-- for the fleet, that of the pool known worst.
 WITH placed AS (
     SELECT d.cluster, coalesce(g."partition", n."partition", 'default') AS "partition", d.gpu_key,
         d.board_ratio * (CAST(d.sampled_at AS BIGINT) - CAST(greatest(d.started_at,
@@ -52,8 +53,9 @@ pool AS (
 scoped AS (
     SELECT CASE WHEN grouping(p.cluster_key) = 1 THEN 'fleet' ELSE 'pool' END AS scope,
         p.cluster_key, p."partition", sum(p.gpus_installed) AS gpus_installed,
-        sum(p.gpus_down) AS gpus_down, sum(p.gpus_held) AS gpus_held,
-        sum(p.gpus_free) AS gpus_free,
+        sum(p.gpus_down) AS gpus_down,
+        count(CASE WHEN p.gpus_installed IS NOT NULL AND p.gpus_held IS NULL THEN 1 END) AS unknown,
+        sum(p.gpus_held) AS gpus_held, sum(p.gpus_free) AS gpus_free,
         sum(p.gpus_waiting) AS gpus_waiting, sum(p.observed_s) AS observed_s,
         sum(p.busy_s) AS busy_s, CASE WHEN count(p.power_w) > 0 THEN sum(p.power_w) END AS power_w,
         max(p.known_by) AS known_by, sum(p.gpus_reporting) AS gpus_reporting
@@ -61,8 +63,10 @@ scoped AS (
     GROUP BY GROUPING SETS ((p.cluster_key, p."partition"), ())
 )
 SELECT s.scope, nullif(s.cluster_key, '') AS cluster, s."partition", as_of() AS now_at,
-    s.gpus_installed, s.gpus_down, s.gpus_held, s.gpus_free, s.gpus_waiting,
-    s.gpus_held / nullif(s.gpus_installed - s.gpus_down, 0) AS held_ratio,
+    s.gpus_installed, s.gpus_down, CASE WHEN s.unknown = 0 THEN s.gpus_held END AS gpus_held,
+    CASE WHEN s.unknown = 0 THEN s.gpus_free END AS gpus_free, s.gpus_waiting,
+    CASE WHEN s.unknown = 0 THEN s.gpus_held / nullif(s.gpus_installed - s.gpus_down, 0) END
+        AS held_ratio,
     s.busy_s / nullif(s.observed_s, 0) AS util_ratio, s.power_w, s.gpus_reporting,
     CASE WHEN s.gpus_installed > 0 THEN
         least(coalesce(s.observed_s, 0) / (s.gpus_installed * $window_s), 1) END AS coverage_ratio,

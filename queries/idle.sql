@@ -7,9 +7,9 @@
 --             last_sampled_at timestamp
 -- one row per GPU or slice whose activity stayed below $idle_util_ratio for the last $sustained_s
 -- seconds or more; held ones first, then by idle_hours, longest first, then cluster, node, GPU.
--- holding: held, free, or unknown where jobs on the node name no GPU. A GPU whose last reading is
--- older than three periods is silent, not idle (see gaps). A slice has its own row; its holder is
--- that of its board.
+-- holding: held, free, or unknown where jobs on the node name no GPU or nothing tells of jobs. A
+-- GPU whose last reading is older than three periods is silent, not idle (see gaps). A slice has
+-- its own row; its holder is that of its board.
 SELECT
     r.cluster, r."partition", r.node, r.gpu, r.gpu_uuid, r.mig, r.gpu_model, r.holding,
     r.idle_since_at, r.idle_s / 3600 AS idle_hours, r.coverage_ratio, r.job_id, r."user", r.team,

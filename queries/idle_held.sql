@@ -15,23 +15,14 @@
 WITH read AS (
     SELECT
         s.cluster, s.job_id, s.attempt, s.gpu_uuid, s.gpu_model, s.mig, s.ended_at,
-        coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
+        s.gpu_key,
         (CAST(least(s.ended_at, $until) AS BIGINT)
             - CAST(greatest(s.started_at, $from) AS BIGINT)) / 1000.0 * s.used_ratio AS period_s,
         (CAST(least(s.ended_at, $until) AS BIGINT)
-            - CAST(greatest(s.started_at, $from) AS BIGINT)) / 1000.0 * s.share_ratio AS held_s,
-        CASE
-            WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) < $idle_util_ratio THEN 0
-            WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
-                AND s.mem_used_bytes < 1048576
-                AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
-                s.power_w <= 0.25 * board_power_w(s.gpu_model), false) THEN 0
-            ELSE 1
-        END AS busy
-    FROM job_samples s
-    LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
-    WHERE s.job_id IS NOT NULL
-        AND coalesce(s.gpu_util_ratio, s.sm_active_ratio) IS NOT NULL
+            - CAST(greatest(s.started_at, $from) AS BIGINT)) / 1000.0 * s.gpus AS held_s,
+        CASE WHEN s.util_ratio < $idle_util_ratio THEN 0 ELSE 1 END AS busy
+    FROM job_readings s
+    WHERE s.job_id IS NOT NULL AND s.util_ratio IS NOT NULL
         AND s.ended_at > $from AND s.started_at < $until
 ),
 run AS (

@@ -12,17 +12,14 @@
 -- from 7 days on. A baseline is made of the jobs of 28 days, among them this one.
 WITH held AS (
     SELECT s.cluster, s.job_id, coalesce(s.attempt, 0) AS attempt,
-        coalesce(j.workload, 'unlabelled') AS workload, s.gpu_model,
+        coalesce(s.workload, 'unlabelled') AS workload, s.gpu_model,
         CASE WHEN working_hours(s.sampled_at) THEN 'working' ELSE 'other' END AS hours,
-        s.period_s * s.share_ratio AS weight_s,
-        coalesce(s.gpu_util_ratio, s.sm_active_ratio) AS util, s.sm_active_ratio AS sm,
-        CAST(s.mem_used_bytes AS DOUBLE) / nullif(s.mem_total_bytes, 0) AS mem, s.power_w,
-        s.temp_c
-    FROM job_samples s
-    LEFT JOIN jobs j
-        ON j.job_id = s.job_id AND (j.cluster IS NOT DISTINCT FROM s.cluster)
-        AND coalesce(j.attempt, 0) = coalesce(s.attempt, 0)
-    WHERE s.job_id = $job AND s.period_s * s.share_ratio > 0 AND s.ended_at = s.sampled_at
+        s.period_s * s.gpus AS weight_s,
+        s.util_ratio AS util, s.sm_active_ratio AS sm,
+        CAST(s.mem_used_bytes AS DOUBLE) / nullif(s.mem_total_bytes, 0) AS mem,
+        s.power_read_w AS power_w, s.temp_c
+    FROM job_readings s
+    WHERE s.job_id = $job AND s.period_s * s.gpus > 0 AND s.ended_at = s.sampled_at
 ),
 read AS (
     SELECT h.cluster, h.job_id, h.attempt, h.workload, h.gpu_model, h.hours, h.weight_s,

@@ -12,7 +12,7 @@
 -- observed_held is of jobs in the ledger and observed_nobody of none (ledger_unmatched lists them);
 -- coverage_ratio is observed / installed. What rests on readings is NULL before readings_since(),
 -- the first instant of which readings are left where old ones were dropped. source tells how
--- installed is known.
+-- installed is known. Held, free and excess are NULL where nothing tells of jobs.
 WITH installed_hour AS (
     SELECT coalesce(c.cluster, '') AS cluster_key, c.hour_started_at, c.gpus_installed,
         c.gpus_down,
@@ -123,16 +123,22 @@ day AS (
     GROUP BY p.day_started_at, p.cluster_key
 )
 SELECT d.day_started_at, nullif(d.cluster_key, '') AS cluster, d.installed AS gpu_hours_installed,
-    d.held AS gpu_hours_held,
-    CASE WHEN d.installed IS NOT NULL THEN 
+    CASE WHEN d.ledgered THEN d.held END AS gpu_hours_held,
+    CASE WHEN d.ledgered AND d.installed IS NOT NULL THEN
         greatest(d.installed + d.excess - d.down - d.held, 0) END AS gpu_hours_free,
     d.down AS gpu_hours_down,
-    CASE WHEN d.installed IS NOT NULL THEN greatest(d.excess, 0) END AS gpu_hours_excess,
+    CASE WHEN d.ledgered AND d.installed IS NOT NULL THEN greatest(d.excess, 0) END
+        AS gpu_hours_excess,
     CASE WHEN d.readable THEN d.observed END AS gpu_hours_observed,
     CASE WHEN d.readable THEN d.read END AS gpu_hours_observed_held,
     CASE WHEN d.readable THEN greatest(d.observed - d.read, 0) END AS gpu_hours_observed_nobody,
     CASE WHEN d.installed > 0 AND d.readable THEN
         least(d.observed / d.installed, 1) END AS coverage_ratio, d.jobs,
     CASE WHEN d.readable THEN d.jobs_unread END AS jobs_without_samples, d.source
-FROM (SELECT y.*, coalesce(y.day_started_at >= readings_since(), true) AS readable FROM day y) d
+FROM (
+    SELECT y.*, coalesce(y.day_started_at >= readings_since(), true) AS readable,
+        l.cluster_key IS NOT NULL AS ledgered
+    FROM day y
+    LEFT JOIN ledgers l ON l.cluster_key = y.cluster_key
+) d
 ORDER BY d.day_started_at, d.cluster_key

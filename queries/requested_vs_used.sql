@@ -7,9 +7,10 @@
 --             gpus_observed int64, gpus_active int64, coverage_ratio float64 [0-1]
 -- one row per team (or user, project, workload, job) with GPUs held in [$from, $until), clipped
 -- exactly; ordered by gpu_hours_held, highest first, then name. Requested counts the GPUs asked
--- for over the time held, those granted where the request is not known. used_ratio is busy /
--- observed. gpus_observed sums the GPUs read over jobs, gpus_active those that reached 0.05 on
--- average: a job of eight GPUs that works on one has 8 and 1. NULL where nothing was read.
+-- for over the time that the job ran, whatever it shared with others, those held where the request
+-- is not known. used_ratio is busy / observed. gpus_observed sums the GPUs read over jobs,
+-- gpus_active those that reached 0.05 on average: a job of eight GPUs that works on one has 8 and
+-- 1. NULL where nothing was read.
 WITH held AS (
     SELECT coalesce(t.cluster, '') AS cluster_key, t.job_id,
         coalesce(t.attempt, 0) AS attempt_key,
@@ -21,20 +22,15 @@ WITH held AS (
     WHERE t.started_at < $until AND t.ended_at > $from AND t.job_id IS NOT NULL
     GROUP BY coalesce(t.cluster, ''), t.job_id, coalesce(t.attempt, 0)
 ),
-granted AS (
-    SELECT coalesce(a.cluster, '') AS cluster_key, a.job_id,
-        coalesce(a.attempt, 0) AS attempt_key, sum(coalesce(a.gpu_share_ratio, 1)) AS gpus
-    FROM allocations a
-    GROUP BY coalesce(a.cluster, ''), a.job_id, coalesce(a.attempt, 0)
-),
 asked AS (
     SELECT coalesce(j.cluster, '') AS cluster_key, j.job_id,
         coalesce(j.attempt, 0) AS attempt_key,
-        max(j.gpus_requested / nullif(coalesce(j.gpus_allocated, g.gpus), 0)) AS asked_ratio
-    FROM jobs j
-    LEFT JOIN granted g
-        ON g.job_id = j.job_id AND g.attempt_key = coalesce(j.attempt, 0)
-        AND g.cluster_key = coalesce(j.cluster, '')
+        max(j.gpus_requested * j.used_ratio
+            * (CAST(least(coalesce(j.ended_at, as_of()), $until) AS BIGINT)
+                - CAST(greatest(j.started_at, span_started_at(), $from) AS BIGINT)) / 1000.0)
+            AS asked_s
+    FROM attempts j
+    WHERE j.started_at < $until AND coalesce(j.ended_at, as_of()) > $from
     GROUP BY coalesce(j.cluster, ''), j.job_id, coalesce(j.attempt, 0)
 ),
 by_gpu AS (
@@ -60,7 +56,7 @@ by_job AS (
 ),
 joined AS (
     SELECT held_by($by, h.team, h."user", h.project, h.workload, NULL, h.job_id) AS held_by,
-        h.held_s, h.held_s * coalesce(a.asked_ratio, 1) AS asked_s,
+        h.held_s, coalesce(a.asked_s, h.held_s) AS asked_s,
         b.observed_s, b.busy_s, b.gpus_observed, b.gpus_active
     FROM held h
     LEFT JOIN asked a

@@ -17,6 +17,7 @@
 
 mod answer;
 pub mod calendar;
+mod cluster;
 pub mod config;
 mod error;
 mod function;

@@ -17,7 +17,7 @@ use crate::error::EngineError;
 use crate::function::ledger::{Ledger, Needs};
 use crate::query::{NamedQuery, Params, Period};
 use crate::span::{self, Days, Outlier};
-use crate::{function, query, setting, table, view};
+use crate::{cluster, function, query, setting, table, view};
 
 /// A place to ask. What it sees is the store as of its opening.
 #[derive(Clone)]
@@ -53,17 +53,16 @@ impl Session {
     ) -> Result<Self, EngineError> {
         let context = context();
         let (mut days, mut dropped) = (Days::new(), None);
-        for overlay in overlay(store).await? {
+        let overlays = overlay(store).await?;
+        let sole = cluster::sole(store, &overlays)?;
+        for overlay in overlays {
             let table = overlay.table;
             if let (Table::Samples, Some(samples)) = (table, &overlay.snapshot) {
                 dropped = store.dropped(samples).await?;
             }
             days.insert(table.name(), table::days(&overlay));
-            match &overlay.snapshot {
-                Some(snapshot) => table::register_stored(&context, snapshot, overlay.rows),
-                None => table::register_rows(&context, table, overlay.rows),
-            }
-            .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
+            table::register_stored(&context, overlay, sole.as_deref())
+                .map_err(|error| EngineError::sql(format!("table `{table}`"), error))?;
         }
         Self::complete(context, config, as_of, Some((&days, dropped))).await
     }

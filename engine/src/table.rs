@@ -15,7 +15,7 @@ use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta};
 use datafusion::catalog::Session;
 use datafusion::common::pruning::PrunableStatistics;
 use datafusion::common::stats::Precision;
-use datafusion::common::{ColumnStatistics, DFSchema, ScalarValue, Statistics};
+use datafusion::common::{Column, ColumnStatistics, DFSchema, ScalarValue, Statistics};
 use datafusion::config::TableParquetOptions;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -29,11 +29,13 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{SessionContext, coalesce, lit};
 use loadline_ingest::wal::Overlay;
 use loadline_ingest::{Table, TableSnapshot};
 use object_store::ObjectMeta;
 use object_store::path::Path;
+
+use crate::cluster;
 
 /// Registers `table` with rows in memory; it takes `INSERT`.
 pub(crate) fn register_rows(
@@ -45,17 +47,45 @@ pub(crate) fn register_rows(
     context.register_table(table.name(), Arc::new(rows)).map(drop)
 }
 
-/// Registers a version of a table of the store, with rows that wait beside it.
+/// Registers what a reader of the store sees of a table. Its rows without a cluster are of `sole`.
 pub(crate) fn register_stored(
     context: &SessionContext,
-    snapshot: &TableSnapshot,
-    waiting: Vec<RecordBatch>,
+    overlay: Overlay,
+    sole: Option<&str>,
 ) -> Result<()> {
-    let stored = StoredTable::new(snapshot, waiting)?;
+    let table = overlay.table;
+    let Some(snapshot) = &overlay.snapshot else {
+        let rows = MemTable::try_new(table.schema(), vec![overlay.rows])?;
+        return register(context, table, Arc::new(rows), sole);
+    };
+    let stored = StoredTable::new(snapshot, overlay.rows)?;
     if snapshot.root.scheme() != "file" {
         context.register_object_store(stored.place.as_ref(), Arc::clone(&snapshot.bucket));
     }
-    context.register_table(snapshot.table.name(), Arc::new(stored)).map(drop)
+    register(context, table, Arc::new(stored), sole)
+}
+
+fn register(
+    context: &SessionContext,
+    table: Table,
+    rows: Arc<dyn TableProvider>,
+    sole: Option<&str>,
+) -> Result<()> {
+    let schema = rows.schema();
+    let filled = sole.filter(|_| schema.column_with_name(cluster::COLUMN).is_some());
+    let Some(sole) = filled else {
+        return context.register_table(table.name(), rows).map(drop);
+    };
+    let columns = schema.fields().iter().map(|field| {
+        let column = Expr::Column(Column::from_name(field.name()));
+        if field.name() == cluster::COLUMN {
+            coalesce(vec![column, lit(sole)]).alias(cluster::COLUMN)
+        } else {
+            column
+        }
+    });
+    let seen = context.read_table(rows)?.select(columns.collect::<Vec<Expr>>())?;
+    context.register_table(table.name(), seen.into_view()).map(drop)
 }
 
 /// Rows of each day of a table that is kept by day, stored or waiting. A file that does not tell its
@@ -183,6 +213,13 @@ impl TableProvider for StoredTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let files = self.needed(state, filters)?;
+        if files.is_empty() {
+            // A scan of no file has no partition, which no plan above it takes.
+            let rows = [self.waiting.clone()];
+            let columns = projection.cloned();
+            let rows = MemorySourceConfig::try_new_exec(&rows, Arc::clone(&self.schema), columns)?;
+            return Ok(rows);
+        }
         let mut known = Statistics::new_unknown(&self.schema);
         let rows: Option<Vec<usize>> = files.iter().map(|file| file.rows).collect();
         known.num_rows = match rows {

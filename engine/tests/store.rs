@@ -137,3 +137,85 @@ async fn ask_counts() {
     let held = "SELECT CAST(round(sum(gpu_hours_held)) AS BIGINT) FROM usage_daily";
     assert_eq!(number(&session, held).await, 48);
 }
+
+async fn imported(store: &Store, table: Table, columns: Vec<(&str, ArrayRef)>) {
+    let rows = RecordBatch::try_from_iter(columns).unwrap();
+    let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
+    import.rows(table, rows).unwrap();
+    import.finish(store).await.unwrap();
+}
+
+fn instant(at: i64) -> ArrayRef {
+    Arc::new(TimestampMillisecondArray::from_iter_values([at]).with_timezone("UTC"))
+}
+
+fn text(value: Option<&str>) -> ArrayRef {
+    Arc::new(StringArray::from(vec![value]))
+}
+
+async fn job(store: &Store, cluster: Option<&str>) {
+    let columns = vec![
+        ("job_id", text(Some("1"))),
+        ("cluster", text(cluster)),
+        ("started_at", instant(MARCH)),
+        ("ended_at", instant(MARCH + DAY)),
+        ("gpus_allocated", Arc::new(Float64Array::from(vec![1.0])) as ArrayRef),
+    ];
+    imported(store, Table::Jobs, columns).await;
+}
+
+#[test]
+fn rows_without_a_cluster_are_of_the_only_one_that_is_named() {
+    // Breaks when readings that name no cluster and a ledger that does count one fleet twice, or
+    // when a second cluster is made the first.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(64 << 20)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(ask_clusters()).await.unwrap() });
+}
+
+async fn ask_clusters() {
+    let named = "SELECT count(*) FROM samples WHERE cluster = 'hpc'";
+    let unnamed = "SELECT count(*) FROM samples WHERE cluster IS NULL";
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder).await;
+    let session = Session::open(&store, &EngineConfig::default(), None).await.unwrap();
+    assert_eq!([number(&session, named).await, number(&session, unnamed).await], [0, 72]);
+
+    job(&store, Some("hpc")).await;
+    let session = Session::open(&store, &EngineConfig::default(), None).await.unwrap();
+    assert_eq!([number(&session, named).await, number(&session, unnamed).await], [72, 0]);
+    let day = format!("{named} AND sampled_at < '2026-03-02T00:00:00Z'");
+    assert_eq!(number(&session, &day).await, 24);
+    let plan = session.sql(&format!("EXPLAIN {day}")).await.unwrap();
+    let plan = arrow::util::pretty::pretty_format_batches(&plan.batches).unwrap().to_string();
+    assert!(plan.contains("date=2026-03-01") && !plan.contains("date=2026-03-02"), "{plan}");
+
+    job(&store, Some("lab")).await;
+    let session = Session::open(&store, &EngineConfig::default(), None).await.unwrap();
+    assert_eq!([number(&session, named).await, number(&session, unnamed).await], [0, 72]);
+}
+
+#[test]
+fn a_table_whose_days_were_all_dropped_is_an_empty_one() {
+    // Breaks when a question that groups an emptied table fails while it is planned.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(64 << 20)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(ask_emptied()).await.unwrap() });
+}
+
+async fn ask_emptied() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder).await;
+    let session = Session::open(&store, &EngineConfig::default(), None).await.unwrap();
+    let grouped = "SELECT count(*) FROM (SELECT s.gpu_model, min(s.power_w) FROM samples s \
+        WHERE s.sampled_at > '2027-01-01T00:00:00Z' GROUP BY s.gpu_model)";
+    assert_eq!(number(&session, grouped).await, 0);
+    let joined = "SELECT count(*) FROM job_readings r WHERE r.sampled_at > '2027-01-01T00:00:00Z'";
+    assert_eq!(number(&session, joined).await, 0);
+}

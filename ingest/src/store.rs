@@ -33,6 +33,8 @@ use url::Url;
 use crate::error::IngestError;
 use crate::schema::Table;
 
+pub use delta::Clusters;
+
 use damage::Damage;
 pub(crate) use delta::{Bounds, Mark, Purpose};
 pub(crate) use open_file::OpenFile;
@@ -198,6 +200,14 @@ impl Store {
         let instant = snapshot.table.partitioned_by().unwrap_or_default();
         delta::begins(&snapshot.delta, instant)
             .map_err(|error| self.failed("read", snapshot.table, error))
+    }
+
+    /// Clusters that the rows of a table with such a column name.
+    ///
+    /// # Errors
+    /// [`IngestError::Store`] where its statistics cannot be read.
+    pub fn clusters(&self, snapshot: &TableSnapshot) -> Result<Clusters, IngestError> {
+        delta::clusters(&snapshot.delta).map_err(|error| self.failed("read", snapshot.table, error))
     }
 
     /// Writes a file beside the tables, whole or not at all. Returns its URL, or its path in a

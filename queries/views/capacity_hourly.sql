@@ -7,7 +7,7 @@
 -- whole local hours until it is retired or replaced, reporting or not), counts, or the most GPUs
 -- ever held at once, which is a floor: of a GPU that is not named, less suspension. gpus_down is
 -- the mean over the hour of the GPUs of the inventory whose state says so. Of what the settings
--- install those of the same pool are down, else in pool `default` or the only one that they name.
+-- install those of the same pool are down, else in pool `default`, or of no pool in the only one.
 -- available = installed - down; a GPU is not down while a job holds it, so held + free + down =
 -- installed.
 WITH hours AS (
@@ -125,7 +125,8 @@ first AS (
 placed AS (
     SELECT f.*,
         CASE WHEN f.pool_tried = 1 THEN f.pool WHEN f.default_tried = 1 THEN 'default'
-            WHEN f.first_pool = f.last_pool THEN f.first_pool END AS down_pool
+            WHEN f.pool = 'default' AND f.first_pool = f.last_pool THEN f.first_pool END
+            AS down_pool
     FROM first f
 ),
 known AS (

@@ -3,16 +3,21 @@
 -- columns: sampled_at timestamp, started_at timestamp, period_s float64 [s], cluster text,
 --          node text, gpu int16, gpu_uuid text, mig int16, gpu_key text, gpu_model text,
 --          job_id text, board_ratio float64 [0-1], util_ratio float64 [0-1],
---          effective_ratio float64 [0-1], effective_signal text, mem_used_bytes int64 [B],
---          mem_total_bytes int64 [B], power_w float64 [W], power_source text
+--          effective_ratio float64 [0-1], effective_signal text, sm_active_ratio float64 [0-1],
+--          mem_used_bytes int64 [B], mem_total_bytes int64 [B], temp_c float64 [°C], xid int64,
+--          throttle_reasons int64, ecc_uncorrected_total int64, power_read_w float64 [W],
+--          power_w float64 [W], power_source text
 -- one row per reading in [span_started_at(), as_of()]. util_ratio is utilisation, else SM activity
--- where a slice has no utilisation; a board at 100 % with no memory in use at idle power is at 0.
+-- where a slice has no utilisation; a board at 100 % with no memory in use is at 0 where it draws
+-- no more than half of its board's power or 1.5 times what its model does at rest, or has no
+-- process.
 -- effective_ratio is the best signal read: `activity` (the higher of tensor and SM activity),
 -- `power` (utilisation x power above idle over the board's span), `utilisation`. board_ratio:
--- slices of one board share it by their memory, else by the compute slices that their models name
--- (`1g.10gb`), else evenly, and the board's own reading beside
--- them counts for no time. power_w is the board's mean power since its last reading where the
--- energy counter tells it (`counter`), else the power read (`power`).
+-- slices of one board share it by the compute slices that their models name (`1g.10gb`), as the
+-- ledger counts them, else by their memory, else evenly, and the board's own reading beside them
+-- counts for no time. power_read_w is the reading's own, which slices have none of. power_w is the
+-- board's mean power since its last reading where the energy counter tells it (`counter`), else the
+-- power read (`power`).
 WITH sliced AS (
     SELECT DISTINCT s.gpu_uuid FROM samples s WHERE s.mig IS NOT NULL AND s.gpu_uuid IS NOT NULL
 ),
@@ -38,23 +43,25 @@ read AS (
         CASE
             WHEN coalesce(b.slices, 0) = 0 THEN 1.0
             WHEN s.mig IS NULL THEN 0.0
-            WHEN b.slices_sized = b.slices
-                THEN CAST(s.mem_total_bytes AS DOUBLE) / nullif(b.slices_bytes, 0)
             WHEN b.slices_named = b.slices
                 THEN CAST(regexp_match(s.gpu_model, '([1-7])g\.[0-9]+gb', 'i')[1] AS DOUBLE)
                     / b.slices_compute
+            WHEN b.slices_sized = b.slices
+                THEN CAST(s.mem_total_bytes AS DOUBLE) / nullif(b.slices_bytes, 0)
             ELSE 1.0 / b.slices
         END AS board_ratio,
         CASE WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
-            AND s.mem_used_bytes < 1048576 AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
-                s.power_w <= 0.25 * board_power_w(s.gpu_model), false)
+            AND s.mem_used_bytes < 1048576 AND (coalesce(s.processes = 0, false)
+                OR coalesce(s.power_w <= greatest(1.5 * p.idle_power_w,
+                    0.5 * board_power_w(s.gpu_model)), false))
         THEN 0.0 ELSE coalesce(s.gpu_util_ratio, s.sm_active_ratio) END AS util_ratio,
         greatest(s.tensor_active_ratio, s.sm_active_ratio) AS activity_ratio,
         CASE WHEN s.mig IS NULL AND board_power_w(s.gpu_model) > p.idle_power_w
             THEN (s.power_w - p.idle_power_w) / (board_power_w(s.gpu_model) - p.idle_power_w)
         END AS span_ratio,
-        s.mem_used_bytes, s.mem_total_bytes,
-        coalesce(b.power_w, s.power_w) AS power_read_w,
+        s.sm_active_ratio, s.mem_used_bytes, s.mem_total_bytes, s.temp_c, s.xid, s.throttle_reasons,
+        s.ecc_uncorrected_total, s.power_w AS power_read_w,
+        coalesce(b.power_w, s.power_w) AS power_board_w,
         coalesce(b.energy_j, s.energy_j) AS energy_j
     FROM samples s
     LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
@@ -88,9 +95,10 @@ SELECT
         WHEN m.power_ratio IS NOT NULL THEN 'power'
         ELSE 'utilisation'
     END AS effective_signal,
-    m.mem_used_bytes, m.mem_total_bytes,
+    m.sm_active_ratio, m.mem_used_bytes, m.mem_total_bytes, m.temp_c, m.xid, m.throttle_reasons,
+    m.ecc_uncorrected_total, m.power_read_w,
     CASE WHEN m.spent_j >= 0 AND m.since_s > 0 THEN m.spent_j / m.since_s
-        ELSE m.power_read_w END AS power_w,
+        ELSE m.power_board_w END AS power_w,
     CASE WHEN m.spent_j >= 0 AND m.since_s > 0 THEN 'counter'
-        WHEN m.power_read_w IS NOT NULL THEN 'power' END AS power_source
+        WHEN m.power_board_w IS NOT NULL THEN 'power' END AS power_source
 FROM metered m

@@ -9,7 +9,7 @@
 -- nobody tells on which node of the inventory (see node_held), the blocks and nodes_with_free are
 -- NULL: which node is free is not known. Jobs whose pool is not among these count in pool `default`
 -- if there is one; where there is none, the pool has a row of what is held and waited for, and
--- nothing installed.
+-- nothing installed. Where nothing tells of jobs, what is held and free is NULL.
 WITH latest AS (
     SELECT c.*, max(c.hour_started_at) OVER (PARTITION BY c.cluster, c."partition") AS last_at,
         max(c.hour_started_at) OVER () AS now_at
@@ -48,7 +48,8 @@ aimed AS (
     SELECT f.*,
         CASE WHEN f.first_tried > 1 OR f.pool_tried = 1 THEN f."partition"
             WHEN f.default_tried = 1 THEN 'default'
-            WHEN f.first_pool = f.last_pool THEN f.first_pool END AS pool
+            WHEN f."partition" = 'default' AND f.first_pool = f.last_pool THEN f.first_pool
+            END AS pool
     FROM first f
     WHERE f.tried = f.first_tried OR f.first_tried = 1 AND f.tried = 2
 ),
@@ -128,11 +129,14 @@ standing AS (
     FROM summed s
     WHERE s.tried IS NOT NULL OR s.held + s.waiting > 0
 )
-SELECT c.cluster, c."partition", c.gpus_installed, c.gpus_down, c.held_now AS gpus_held,
-    c.free_now AS gpus_free,
-    CASE WHEN c.unplaced = 0 AND c.largest_free_block IS NOT NULL
+SELECT c.cluster, c."partition", c.gpus_installed, c.gpus_down,
+    CASE WHEN l.cluster_key IS NOT NULL THEN c.held_now END AS gpus_held,
+    CASE WHEN l.cluster_key IS NOT NULL THEN c.free_now END AS gpus_free,
+    CASE WHEN l.cluster_key IS NOT NULL AND c.unplaced = 0 AND c.largest_free_block IS NOT NULL
         THEN least(c.largest_free_block, floor(c.free_now)) END AS largest_free_block,
     c.node_gpus_max,
-    CASE WHEN c.unplaced = 0 THEN c.nodes_with_free END AS nodes_with_free,
+    CASE WHEN l.cluster_key IS NOT NULL AND c.unplaced = 0 THEN c.nodes_with_free END
+        AS nodes_with_free,
     coalesce(c.waiting, 0) AS gpus_waiting, c.source
 FROM standing c
+LEFT JOIN ledgers l ON l.cluster_key = coalesce(c.cluster, '')

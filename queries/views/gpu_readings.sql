@@ -1,5 +1,6 @@
 -- Readings of GPUs as they are judged: one key a device, the stretch each reading stands for, and
--- an activity that does not believe a board that reports 100 % with no memory in use at idle power.
+-- an activity that does not believe a board that reports 100 % with no memory in use, at idle power
+-- or without a process.
 -- columns: sampled_at timestamp, started_at timestamp, period_s float64 [s], cluster text,
 --          node text, gpu int16, gpu_uuid text, mig int16, gpu_key text, gpu_model text,
 --          job_id text,
@@ -8,8 +9,8 @@
 --          processes int32, contradictory boolean
 -- one row per reading in [span_started_at(), as_of()]. Activity is utilisation, else SM activity
 -- where a slice has no utilisation; NULL where neither was measured. Idle power is the lowest power
--- read from the GPU model while it was below 0.05, else a quarter of its board's; without either
--- nothing is disbelieved.
+-- read from the GPU model while it was below 0.05: up to 1.5 times that, or half of its board's, is
+-- idle power.
 WITH judged AS (
     SELECT
         s.*,
@@ -18,8 +19,9 @@ WITH judged AS (
         coalesce(
             coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
             AND s.mem_used_bytes < 1048576
-            AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
-                s.power_w <= 0.25 * board_power_w(s.gpu_model), false),
+            AND (coalesce(s.processes = 0, false)
+                OR coalesce(s.power_w <= greatest(1.5 * p.idle_power_w,
+                    0.5 * board_power_w(s.gpu_model)), false)),
             false
         ) AS contradictory
     FROM samples s

@@ -8,9 +8,9 @@
 -- as active as just before: before_ratio is the activity at idle_since_at, NULL where the stretch
 -- is all that was read; peak_ratio is the highest since. A GPU was idle below a level from
 -- idle_since_at on where peak_ratio < level <= before_ratio, which is true of one row at most.
--- holding: held, free, or unknown where jobs on the node name no GPU. A GPU whose last reading is
--- older than three periods is silent, not idle, and left out. A slice has its own rows; its holder
--- is that of its board.
+-- holding: held, free, or unknown where jobs on the node name no GPU or nothing tells of jobs. A
+-- GPU whose last reading is older than three periods is silent, not idle, and left out. A slice has
+-- its own rows; its holder is that of its board.
 WITH read AS (
     SELECT r.*
     FROM gpu_readings r
@@ -47,6 +47,7 @@ latest AS (
     SELECT r.cluster, r.node, r.gpu, r.gpu_uuid, r.mig, r.gpu_key, r.gpu_model, r.job_id,
         r.mem_used_bytes, r.power_w, s.last_at,
         count(DISTINCT r.gpu_key) OVER (PARTITION BY r.cluster, r.node) AS node_gpus,
+        count(r.job_id) OVER (PARTITION BY r.cluster) AS jobs_named,
         date_part('epoch', s.last_at) + 3 * s.period_s >= date_part('epoch', as_of()) AS reports
     FROM read r
     JOIN seen s
@@ -80,7 +81,7 @@ SELECT
     l.node, l.gpu, l.gpu_uuid, l.mig, l.gpu_model,
     CASE
         WHEN coalesce(h.job_id, l.job_id) IS NOT NULL OR d.gpus_held >= l.node_gpus THEN 'held'
-        WHEN d.gpus_held > 0 THEN 'unknown'
+        WHEN d.gpus_held > 0 OR k.cluster_key IS NULL AND l.jobs_named = 0 THEN 'unknown'
         ELSE 'free'
     END AS holding,
     t.idle_since_at,
@@ -94,6 +95,7 @@ FROM rest t
 JOIN latest l ON l.gpu_key = t.gpu_key AND (l.mig IS NOT DISTINCT FROM t.mig)
 LEFT JOIN on_gpu h ON h.gpu_uuid = l.gpu_uuid
 LEFT JOIN on_node d ON d.node = l.node AND (d.cluster IS NOT DISTINCT FROM l.cluster)
+LEFT JOIN ledgers k ON k.cluster_key = coalesce(l.cluster, '')
 LEFT JOIN gpus g ON g.gpu_uuid = l.gpu_uuid
 LEFT JOIN nodes n ON n.node = l.node AND (n.cluster IS NOT DISTINCT FROM l.cluster)
 WHERE l.reports

@@ -7,16 +7,17 @@
 -- slice, then those of the board), less suspension, sum to more than 1, each counts its share /
 -- that sum, and is cut where that changes. used_ratio is the share of the row's time in which a
 -- suspended attempt is taken to have run: it was suspended first while others held a GPU of its
--- own; NULL where that is the same for all of its time. An allocation without a share is of the
--- whole, and one that names no GPU counts as told. shared tells that another held the GPU or slice
--- within the row: their use cannot be told apart. held_since_at is the start of the allocation.
+-- own; NULL where that is the same for all of its time. Shares are those of
+-- allocation_shares; an allocation that names no GPU counts as told. shared tells that another held
+-- the GPU or slice within the row: their use cannot be told apart. held_since_at is the start of
+-- the allocation.
 WITH known AS (
     SELECT a.job_id, a.attempt, a.cluster, a.node, a.gpu, a.gpu_uuid, a.mig,
-        coalesce(a.gpu_share_ratio, 1) AS gpus, a.started_at AS held_since_at,
+        a.gpu_share_ratio AS gpus, a.started_at AS held_since_at,
         greatest(a.started_at, span_started_at()) AS from_at,
         least(coalesce(a.ended_at, as_of()), as_of()) AS until_at,
         gpu_shared(a.cluster, a.node, a.gpu, a.gpu_uuid) AS several
-    FROM allocations a
+    FROM allocation_shares a
     WHERE a.started_at < as_of()
 ),
 cut AS (

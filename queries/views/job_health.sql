@@ -30,17 +30,13 @@ WITH cpu AS (
 ),
 read AS (
     SELECT s.cluster, s.job_id, s.attempt, s.node, s.mig, s.gpu_model, s.started_at, s.ended_at,
-        coalesce(s.gpu_uuid, concat(s.node, '/', s.gpu)) AS gpu_key,
-        coalesce(s.period_s, 0) * s.used_ratio AS period_s, s.period_s * s.share_ratio AS weight_s,
+        s.gpu_key,
+        coalesce(s.period_s, 0) * s.used_ratio AS period_s, s.period_s * s.gpus AS weight_s,
         coalesce(s.period_s, 0) * (1 - s.used_ratio) AS suspended_s,
-        CASE WHEN coalesce(s.gpu_util_ratio, s.sm_active_ratio) >= 0.95
-            AND s.mem_used_bytes < 1048576 AND coalesce(s.power_w <= 1.5 * p.idle_power_w,
-                s.power_w <= 0.25 * board_power_w(s.gpu_model), false)
-        THEN 0.0 ELSE coalesce(s.gpu_util_ratio, s.sm_active_ratio) END AS util,
+        s.util_ratio AS util,
         CAST(s.mem_used_bytes AS DOUBLE) / nullif(s.mem_total_bytes, 0) AS mem_ratio,
         s.temp_c, s.xid, s.throttle_reasons, s.ecc_uncorrected_total
-    FROM job_samples s
-    LEFT JOIN idle_power p ON p.gpu_model = s.gpu_model
+    FROM job_readings s
     WHERE s.job_id IS NOT NULL AND s.ended_at = s.sampled_at
 ),
 binned AS (

@@ -1,7 +1,8 @@
 -- Readings by the job that held the GPU, with who ran it and how much of the board was its own.
 -- columns: every column of device_readings with job_id the one job's, ended_at timestamp,
---          attempt int32, shared boolean, gpus float64, user text, team text, project text,
---          workload text, partition text, job_cluster text, ledgered boolean
+--          attempt int32, shared boolean, gpus float64, used_ratio float64 [0-1], user text,
+--          team text, project text, workload text, partition text, job_cluster text,
+--          ledgered boolean
 -- one row per reading, job and piece of the time that the reading stands for; one with job_id NULL
 -- for a piece in which nobody held the GPU. started_at, ended_at and period_s are those of the
 -- piece, cut where a job gets or leaves the GPU; pieces sum to the reading. gpus is the part
@@ -22,9 +23,10 @@ split AS (
             WHEN s.mig IS NULL OR s.share['share_ratio'] IS NULL OR s.share['shared']
                 THEN s.board_ratio * coalesce(s.share['share_ratio'], 1)
             ELSE least(s.board_ratio, s.share['share_ratio'])
-        END AS gpus,
-        s.util_ratio, s.effective_ratio, s.effective_signal, s.mem_used_bytes, s.mem_total_bytes,
-        s.power_w, s.power_source
+        END AS gpus, s.share['used_ratio'] AS used_ratio,
+        s.util_ratio, s.effective_ratio, s.effective_signal, s.sm_active_ratio, s.mem_used_bytes,
+        s.mem_total_bytes, s.temp_c, s.xid, s.throttle_reasons, s.ecc_uncorrected_total,
+        s.power_read_w, s.power_w, s.power_source
     FROM shared s
 )
 SELECT r.*, j."user", j.team, j.project, j.workload,

@@ -8,7 +8,8 @@
 -- whose pool is not among those installed count in pool `default` if there is one; where there is
 -- none, installed, free and source are NULL. hours is how long the local hour is, as in
 -- demand_hourly. An hour of which nobody counted what a pool holds, where only counts tell it, is
--- not an hour of 0: held, free, excess and waiting are NULL.
+-- not an hour of 0: held, free, excess and waiting are NULL, as they are where nothing tells of
+-- jobs.
 WITH told AS (
     SELECT coalesce(c.cluster, '') AS cluster_key, c."partition" AS pool, c.hour_started_at,
         c.gpus_installed, c.gpus_down, c.gpus_available, c.source, 0.0 AS held, 0.0 AS waiting,
@@ -37,16 +38,21 @@ placed AS (
     FROM known k
 ),
 joined AS (
-    SELECT p.hour_started_at, nullif(p.cluster_key, '') AS cluster, p."partition",
+    SELECT p.hour_started_at, p.cluster_key, p."partition",
         sum(p.gpus_installed) AS gpus_installed, sum(p.gpus_down) AS gpus_down,
         sum(p.gpus_available) AS gpus_available,
-        CASE WHEN count(p.counted) > 0 OR NOT coalesce(bool_or(p.only_counted), false)
-            THEN sum(p.held) END AS held,
-        CASE WHEN count(p.counted) > 0 OR NOT coalesce(bool_or(p.only_counted), false)
-            THEN sum(p.waiting) END AS waiting,
-        max(p.source) AS source
+        count(p.counted) > 0 OR NOT coalesce(bool_or(p.only_counted), false) AS known,
+        sum(p.held) AS held, sum(p.waiting) AS waiting, max(p.source) AS source
     FROM placed p
-    GROUP BY p.hour_started_at, nullif(p.cluster_key, ''), p."partition"
+    GROUP BY p.hour_started_at, p.cluster_key, p."partition"
+),
+told_of AS (
+    SELECT j.hour_started_at, nullif(j.cluster_key, '') AS cluster, j."partition",
+        j.gpus_installed, j.gpus_down, j.gpus_available,
+        CASE WHEN j.known AND l.cluster_key IS NOT NULL THEN j.held END AS held,
+        CASE WHEN j.known AND l.cluster_key IS NOT NULL THEN j.waiting END AS waiting, j.source
+    FROM joined j
+    LEFT JOIN ledgers l ON l.cluster_key = j.cluster_key
 )
 SELECT j.hour_started_at, j.cluster, j."partition", j.gpus_installed, j.gpus_down,
     j.gpus_available, j.held AS gpus_held,
@@ -58,4 +64,4 @@ SELECT j.hour_started_at, j.cluster, j."partition", j.gpus_installed, j.gpus_dow
     j.waiting AS gpus_waiting, j.source,
     (CAST(local_hour_ended(j.hour_started_at) AS BIGINT) - CAST(j.hour_started_at AS BIGINT))
         / 3600000.0 AS hours
-FROM joined j
+FROM told_of j

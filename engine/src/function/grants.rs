@@ -19,7 +19,7 @@ use super::suspension::Suspensions;
 
 /// Columns that [`Devices::read`] reads, in this order: what names a GPU, and who holds it.
 pub(super) const GRANTS_SQL: &str = "SELECT a.cluster, a.node, a.gpu, a.gpu_uuid, a.mig, \
-     a.gpu_share_ratio, a.started_at, a.ended_at, a.job_id, a.attempt FROM allocations a \
+     a.gpu_share_ratio, a.started_at, a.ended_at, a.job_id, a.attempt FROM allocation_shares a \
      WHERE a.started_at IS NOT NULL AND coalesce(a.ended_at > a.started_at, true) \
      AND (a.gpu_uuid IS NOT NULL OR a.node IS NOT NULL AND a.gpu IS NOT NULL)";
 

@@ -1,5 +1,6 @@
 //! Delta's log: create a table, load it, list its files, commit a change.
 
+mod clusters;
 mod columns;
 
 use std::collections::HashMap;
@@ -15,6 +16,8 @@ use deltalake::protocol::{DeltaOperation, SaveMode};
 use deltalake::table::config::TableProperty;
 use futures::TryStreamExt;
 
+pub use self::clusters::Clusters;
+pub(super) use self::clusters::clusters;
 use super::{Cause, FileEntry, TableSnapshot};
 use crate::schema::Table;
 

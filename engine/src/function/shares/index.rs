@@ -15,7 +15,7 @@ use super::installed::Installed;
 
 /// Columns that [`HoldingIndex::build`] reads, in this order. An instant that is open is NULL.
 pub(in crate::function) const ALLOCATIONS_SQL: &str = "SELECT a.job_id, a.attempt, a.cluster, a.node, \
-     a.gpu_uuid, a.gpu, a.mig, a.gpu_share_ratio, a.started_at, a.ended_at FROM allocations a \
+     a.gpu_uuid, a.gpu, a.mig, a.gpu_share_ratio, a.started_at, a.ended_at FROM allocation_shares a \
      WHERE a.job_id IS NOT NULL AND a.started_at IS NOT NULL";
 pub(in crate::function) const JOBS_SQL: &str = "SELECT j.job_id, j.attempt, j.started_at, j.ended_at, \
      j.cluster FROM jobs j WHERE j.job_id IS NOT NULL";
