@@ -6,11 +6,12 @@
 //! knows to have run at other times. Any other piece goes to the allocations that held the GPU
 //! then, found by UUID, else by node and index; several share it by what each was granted, less
 //! suspension, and never get more than the whole. What a suspended job leaves is nobody's, if not
-//! another's. An allocation that names only a node counts where it held all of that node's GPUs:
-//! otherwise nobody knows which were its own. What is nobody's has one row without a job.
+//! another's. An allocation that names only a node counts where it held all of that node's GPUs, as
+//! does a job without allocations that lists its nodes: otherwise nobody knows which were its own. What is nobody's has one row without a job.
 
 mod index;
 mod installed;
+mod stretches;
 
 use std::sync::Arc;
 
@@ -24,8 +25,9 @@ use datafusion::common::Result;
 use loadline_ingest::schema::instant;
 
 pub(super) use self::index::{ALLOCATIONS_SQL, HoldingIndex, JOBS_SQL};
-use self::index::{Cluster, Held, Reading};
+use self::index::{Cluster, Reading};
 pub(super) use self::installed::NODES_SQL;
+use self::stretches::Held;
 use super::column::{smalls, texts};
 use super::ledger::Ledger;
 use super::{Body, at};

@@ -12,79 +12,16 @@ use super::super::at;
 use super::super::column::{integers, smalls, texts};
 use super::super::suspension::{Suspensions, meet};
 use super::installed::Installed;
+use super::stretches::{Held, Stretches};
 
 /// Columns that [`HoldingIndex::build`] reads, in this order. An instant that is open is NULL.
 pub(in crate::function) const ALLOCATIONS_SQL: &str = "SELECT a.job_id, a.attempt, a.cluster, a.node, \
      a.gpu_uuid, a.gpu, a.mig, a.gpu_share_ratio, a.started_at, a.ended_at FROM allocation_shares a \
      WHERE a.job_id IS NOT NULL AND a.started_at IS NOT NULL";
 pub(in crate::function) const JOBS_SQL: &str = "SELECT j.job_id, j.attempt, j.started_at, j.ended_at, \
-     j.cluster FROM jobs j WHERE j.job_id IS NOT NULL";
+     j.cluster, j.nodes, j.gpus_allocated FROM jobs j WHERE j.job_id IS NOT NULL";
 /// A cluster by its number; `None` where no source names one, which may be any.
 pub(super) type Cluster = Option<u32>;
-
-/// One job attempt on one GPU from its grant to its release, in ms since 1970.
-#[derive(Debug, Clone)]
-pub(super) struct Held {
-    pub(super) started: i64,
-    ended: i64,
-    pub(super) job: u32,
-    pub(super) attempt: Option<i32>,
-    cluster: Cluster,
-    mig: Option<i16>,
-    pub(super) share_ratio: f64,
-    /// The number of the attempt among the suspended.
-    pub(super) suspended: Option<usize>,
-}
-
-/// Stretches sorted by start; `latest[i]` is the last end among the first `i + 1`.
-#[derive(Debug, Default)]
-struct Stretches {
-    held: Vec<Held>,
-    latest: Vec<i64>,
-}
-
-impl Stretches {
-    fn sort(&mut self) {
-        self.held.sort_by_key(|held| (held.started, held.ended, held.job));
-        self.latest = self
-            .held
-            .iter()
-            .scan(i64::MIN, |latest, held| {
-                *latest = held.ended.max(*latest);
-                Some(*latest)
-            })
-            .collect();
-    }
-
-    /// Those that held just before `at`: a reading stands for the time until it was taken.
-    fn at(&self, at: i64) -> impl Iterator<Item = &Held> {
-        let until = self.held.partition_point(|held| held.started < at);
-        (0..until)
-            .rev()
-            .take_while(move |position| self.latest[*position] >= at)
-            .map(|position| &self.held[position])
-            .filter(move |held| held.ended >= at)
-    }
-
-    /// Adds where a grant to `ours` begins or ends inside `(from, until)`, or others take from it.
-    fn cuts(
-        &self,
-        (from, until): (i64, i64),
-        ours: impl Fn(&Held) -> bool,
-        suspensions: &Suspensions,
-        found: &mut Vec<i64>,
-    ) {
-        let begun = self.held.partition_point(|held| held.started < until);
-        let reaching = (0..begun).rev().take_while(|position| self.latest[*position] > from);
-        for held in reaching.map(|position| &self.held[position]).filter(|held| ours(held)) {
-            found.extend([held.started, held.ended].into_iter().filter(|at| *at > from));
-            if let Some(number) = held.suspended {
-                suspensions.get(number).cuts((from, until), found);
-            }
-        }
-        found.retain(|at| *at < until);
-    }
-}
 
 /// When an attempt ran; one that never began starts at the end of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,14 +35,17 @@ struct Attempt {
     granted: bool,
 }
 
+impl Attempt {
+    /// Whether both are of one attempt.
+    fn is(&self, other: &Self) -> bool {
+        self.number.unwrap_or(0) == other.number.unwrap_or(0) && meet(self.cluster, other.cluster)
+    }
+}
+
 /// Sorts the attempts of one job; one that has allocations held GPUs while they last.
 fn settle(attempts: &mut Vec<Attempt>) {
-    let number = |attempt: &Attempt| attempt.number.unwrap_or(0);
     let granted: Vec<Attempt> = attempts.iter().filter(|one| one.granted).copied().collect();
-    let same = |one: &Attempt, other: &Attempt| {
-        number(one) == number(other) && meet(one.cluster, other.cluster)
-    };
-    attempts.retain(|one| one.granted || !granted.iter().any(|other| same(one, other)));
+    attempts.retain(|one| one.granted || !granted.iter().any(|other| one.is(other)));
     attempts.sort_unstable();
     attempts.dedup();
 }
@@ -135,7 +75,7 @@ impl HoldingIndex {
             index.add_allocations(batch, &installed, &mut names)?;
         }
         for batch in jobs {
-            index.add_jobs(batch)?;
+            index.add_jobs(batch, &installed, &mut names)?;
         }
         let stretches = index.by_uuid.values_mut();
         let stretches = stretches.chain(index.by_place.values_mut());
@@ -174,10 +114,7 @@ impl HoldingIndex {
         let (started, ended) = (at(batch.columns(), 8)?, at(batch.columns(), 9)?);
         for row in 0..batch.num_rows() {
             let job_id = job_ids.value(row);
-            let job = *names.entry(job_id.to_owned()).or_insert_with(|| {
-                self.jobs.push(job_id.to_owned());
-                u32::try_from(self.jobs.len() - 1).expect("fewer jobs than 2^32")
-            });
+            let job = self.name(job_id, names);
             let attempt = attempts.is_valid(row).then(|| attempts.value(row));
             let cluster = clusters.is_valid(row).then(|| clusters.value(row));
             let held = Held {
@@ -215,26 +152,65 @@ impl HoldingIndex {
         Ok(())
     }
 
-    fn add_jobs(&mut self, batch: &RecordBatch) -> Result<()> {
+    /// Adds attempts, and of those without allocations the nodes of which they hold every GPU.
+    fn add_jobs(
+        &mut self,
+        batch: &RecordBatch,
+        installed: &Installed,
+        names: &mut HashMap<String, u32>,
+    ) -> Result<()> {
         let (job_ids, clusters) = (texts(batch.column(0))?, texts(batch.column(4))?);
         let attempts = integers(batch.column(1))?;
         let (started, ended) = (at(batch.columns(), 2)?, at(batch.columns(), 3)?);
+        let (nodes, gpus) = (texts(batch.column(5))?, cast(batch.column(6), &DataType::Float64)?);
+        let gpus = gpus.as_primitive::<Float64Type>();
         for row in 0..batch.num_rows() {
             let job_id = job_ids.value(row);
             let number = attempts.is_valid(row).then(|| attempts.value(row));
             let cluster = clusters.is_valid(row).then(|| clusters.value(row));
             let suspended = self.suspensions.number(job_id, number, cluster);
             let cluster = self.add_cluster(cluster);
-            self.attempts.entry(job_id.to_owned()).or_default().push(Attempt {
+            let attempt = Attempt {
                 started: if started.is_valid(row) { started.value(row) } else { i64::MAX },
                 ended: if ended.is_valid(row) { ended.value(row) } else { i64::MAX },
                 number,
                 cluster,
                 suspended,
                 granted: false,
-            });
+            };
+            let known = self.attempts.entry(job_id.to_owned()).or_default();
+            let granted = known.iter().any(|other| other.granted && other.is(&attempt));
+            known.push(attempt);
+            if granted || nodes.is_null(row) || gpus.is_null(row) || attempt.started == i64::MAX {
+                continue;
+            }
+            let whole = installed.whole(nodes.value(row), gpus.value(row), cluster);
+            let job = self.name(job_id, names);
+            for node in whole {
+                self.by_node.entry(node.to_owned()).or_default().held.push(Held {
+                    started: attempt.started,
+                    ended: attempt.ended,
+                    job,
+                    attempt: number,
+                    cluster,
+                    mig: None,
+                    share_ratio: 1.0,
+                    suspended,
+                });
+            }
         }
         Ok(())
+    }
+
+    /// The number of a job by its id.
+    fn name(&mut self, job_id: &str, names: &mut HashMap<String, u32>) -> u32 {
+        if let Some(known) = names.get(job_id) {
+            return *known;
+        }
+        let next = u32::try_from(self.jobs.len()).expect("fewer jobs than 2^32");
+        self.jobs.push(job_id.to_owned());
+        names.insert(job_id.to_owned(), next);
+        next
     }
 
     /// The share of the time just before a reading in which an attempt was not suspended, 0 to 1.

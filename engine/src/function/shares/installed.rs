@@ -38,4 +38,12 @@ impl Installed {
         let found = self.0.get(node)?.iter().filter(|(of, _)| meet(*of, cluster));
         Some(found.map(|(_, gpus)| gpus).sum::<f64>()).filter(|gpus| *gpus > 0.0)
     }
+
+    /// The nodes that a job lists between commas, where `gpus` are all that they have; else none.
+    pub(super) fn whole<'a>(&self, nodes: &'a str, gpus: f64, cluster: Cluster) -> Vec<&'a str> {
+        let listed: Vec<&str> = nodes.split(',').map(str::trim).collect();
+        let installed: Option<f64> = listed.iter().map(|node| self.gpus(node, cluster)).sum();
+        let all = installed.is_some_and(|installed| gpus >= installed);
+        if all { listed } else { Vec::new() }
+    }
 }
