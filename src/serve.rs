@@ -4,6 +4,7 @@ mod collect;
 mod door;
 mod flight;
 mod metrics;
+mod open;
 mod request;
 #[cfg(test)]
 mod tests;

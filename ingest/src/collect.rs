@@ -107,12 +107,14 @@ pub fn run(
 pub fn run_with(
     collectors: Vec<Box<dyn Collector>>,
     inbox: Inbox,
-    wal: Wal,
+    mut wal: Wal,
     store: &Store,
     settings: &CollectSettings,
     health: &Arc<Health>,
     stop: &Stop,
 ) -> Result<(), IngestError> {
+    // A table may have seen later segments than a copy of the log that was put back.
+    wal.renew();
     let keep = |wal: &Mutex<Wal>, done: &Stop| keeper::keep(wal, store, settings, health, done);
     run_moving(collectors, inbox, wal, settings, health, stop, keep)
 }

@@ -11,12 +11,13 @@ mod sweep;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use chrono::NaiveDate;
 use serde::Serialize;
 
 use crate::error::IngestError;
-use crate::import::Compaction;
+use crate::import::{Compaction, PART_ROWS, parts_within, rows_within};
 use crate::schema::Table;
 use crate::store::{FileEntry, Store, TableSnapshot};
 pub use sweep::{SweepSettings, Swept, sweep};
@@ -28,11 +29,31 @@ pub struct CompactSettings {
     pub files_max: usize,
     /// Tell what would be done and write nothing.
     pub dry_run: bool,
+    /// Take little memory: a day of a node becomes a file for each GPU, about.
+    pub thrifty: bool,
 }
 
 impl Default for CompactSettings {
     fn default() -> Self {
-        Self { files_max: 16, dry_run: false }
+        Self { files_max: 16, dry_run: false, thrifty: false }
+    }
+}
+
+/// Parts of a day before they grow, where memory is to be small.
+const PARTS: u64 = 32;
+
+/// Rows of such a part. A series is never cut, so that fewer only keep two from the same part.
+const THRIFTY_ROWS: RangeInclusive<usize> = 1 << 15..=PART_ROWS;
+
+impl CompactSettings {
+    fn part_rows(&self, rows: u64) -> usize {
+        if self.thrifty { rows_within(rows, PARTS, THRIFTY_ROWS) } else { PART_ROWS }
+    }
+
+    /// Files that a day with so many rows has afterwards, at most.
+    fn parts(&self, rows: u64) -> usize {
+        let part_rows = self.part_rows(rows);
+        parts_within(rows, 1, part_rows..=part_rows)
     }
 }
 
@@ -67,7 +88,7 @@ pub async fn compact(
     for table in Table::ALL.into_iter().filter(by_day) {
         let Some(snapshot) = store.snapshot(table).await? else { continue };
         for (date, files) in scattered(&snapshot, settings) {
-            let mut day = CompactedDay {
+            let mut told = CompactedDay {
                 table: table.name(),
                 date,
                 files_before: files.0,
@@ -76,13 +97,15 @@ pub async fn compact(
                 bytes_after: None,
             };
             if !settings.dry_run {
-                let Some(after) = Compaction { store, table, date }.run().await? else { continue };
+                let part_rows = settings.part_rows(rows(&snapshot, date));
+                let day = Compaction { store, table, date, part_rows };
+                let Some(after) = day.run().await? else { continue };
                 let of_day = after.files.iter().filter(|file| file.date == Some(date));
-                day.files_after = of_day.count();
-                day.bytes_after = Some(bytes(&after, date));
+                told.files_after = of_day.count();
+                told.bytes_after = Some(bytes(&after, date));
             }
-            progress(&day);
-            done.push(day);
+            progress(&told);
+            done.push(told);
         }
     }
     Ok(done)
@@ -102,7 +125,7 @@ fn scattered(
     let latest = days.keys().next_back().copied();
     let counted = days.into_iter().map(|(date, files)| {
         let rows: u64 = files.iter().filter_map(|file| file.rows).sum();
-        (date, (files.len(), crate::import::parts(rows)))
+        (date, (files.len(), settings.parts(rows)))
     });
     counted
         .filter(|(date, (files, parts))| {
@@ -110,6 +133,11 @@ fn scattered(
             *files > few.max(*parts)
         })
         .collect()
+}
+
+fn rows(snapshot: &TableSnapshot, date: NaiveDate) -> u64 {
+    let of_day = snapshot.files.iter().filter(|file| file.date == Some(date));
+    of_day.filter_map(|file| file.rows).sum()
 }
 
 fn bytes(snapshot: &TableSnapshot, date: NaiveDate) -> u64 {

@@ -6,8 +6,9 @@
 //! that is not so stays, and the days after it wait for it. Files stay for the time of grace, as
 //! after a compaction, for those who are reading them.
 //!
-//! Rows that come later, of a day that was dropped, are kept in `samples` and told: no rollup is
-//! made of them, since it would take the place of one that was made of all.
+//! Rows that come later, of a day that was dropped, can be asked until the next retention, which
+//! takes them out again and tells how many they were: no rollup is made of them, since it would take
+//! the place of one that was made of all.
 
 #[cfg(test)]
 mod tests;
@@ -67,6 +68,8 @@ pub struct Retained {
     pub rows: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Those of the rows that came after their day was dropped; of readings no rollup tells of them.
+    pub rows_late: u64,
     /// Days that are older than the limit and stay.
     pub kept: Vec<KeptDays>,
 }
@@ -122,6 +125,7 @@ async fn of_table(
         }
         let (days, kept) = plan(store, &base, limit).await?;
         let gone = |file: &&FileEntry| file.date.is_some_and(|date| days.contains(&date));
+        let late = |file: &&FileEntry| known.is_some_and(|known| file.date < Some(known.before));
         let told = Retained {
             table: table.name(),
             limit,
@@ -129,6 +133,7 @@ async fn of_table(
             days: days.len() as u64,
             rows: base.files.iter().filter(gone).filter_map(|file| file.rows).sum(),
             bytes: base.files.iter().filter(gone).map(|file| file.size).sum(),
+            rows_late: base.files.iter().filter(gone).filter(late).filter_map(|f| f.rows).sum(),
             kept,
         };
         let Some((_, last)) = told.dropped.filter(|_| apply) else { return Ok(Some(told)) };
@@ -147,7 +152,8 @@ async fn of_table(
     let reason = format!("rows came {TRIES} times meanwhile: try again");
     let kept = vec![KeptDays { date: limit, days: 0, reason }];
     let table = table.name();
-    Ok(Some(Retained { table, limit, dropped: None, days: 0, rows: 0, bytes: 0, kept }))
+    let (days, rows, bytes, rows_late) = (0, 0, 0, 0);
+    Ok(Some(Retained { table, limit, dropped: None, days, rows, bytes, rows_late, kept }))
 }
 
 /// The days before `limit` that go, and those that stay.
@@ -158,29 +164,19 @@ async fn plan(
 ) -> Result<(BTreeSet<NaiveDate>, Vec<KeptDays>), IngestError> {
     let days: BTreeSet<NaiveDate> =
         base.files.iter().filter_map(|file| file.date).filter(|date| *date < limit).collect();
-    let mut kept = Vec::new();
-    let mut keep = |days: BTreeSet<NaiveDate>, reason: String| {
-        if let Some(date) = days.first() {
-            kept.push(KeptDays { date: *date, days: days.len() as u64, reason });
-        }
-    };
     let blocked = match base.table {
         Table::Samples => rollup::stale(store, base, limit).await?.into_iter().next(),
         Table::Gpu5m => without_hours(store, &days).await?,
         _ => None,
     };
-    let late = match base.table {
-        Table::Samples => store.dropped(base).await?.map(|dropped| dropped.before),
-        _ => None,
-    };
-    let late = late.unwrap_or(NaiveDate::MIN);
-    let (came_late, days): (BTreeSet<_>, BTreeSet<_>) = days.iter().partition(|day| **day < late);
-    keep(came_late, "came after their day was dropped, and no rollup tells of them".to_owned());
-    let first = blocked.unwrap_or(limit);
-    let (go, wait): (BTreeSet<_>, BTreeSet<_>) = days.iter().partition(|day| **day < first);
+    // What was dropped once goes again, whatever tells of it.
+    let late = store.dropped(base).await?.map_or(NaiveDate::MIN, |dropped| dropped.before);
+    let first = blocked.unwrap_or(limit).max(late);
+    let (go, wait): (BTreeSet<_>, BTreeSet<_>) = days.into_iter().partition(|day| *day < first);
     let lacking = if base.table == Table::Samples { "gpu_5m and gpu_1h" } else { "gpu_1h" };
-    keep(wait, format!("{lacking} do not tell of {first} as it is now: run `loadline rollup`"));
-    Ok((go, kept))
+    let reason = format!("{lacking} do not tell of {first} as it is now: run `loadline rollup`");
+    let kept = wait.first().map(|date| KeptDays { date: *date, days: wait.len() as u64, reason });
+    Ok((go, kept.into_iter().collect()))
 }
 
 /// The first of `days` of five minutes that has no hours.

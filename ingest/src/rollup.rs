@@ -16,11 +16,13 @@ mod day;
 #[cfg(test)]
 mod faults;
 mod fold;
+mod round;
 mod sources;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use chrono::NaiveDate;
 use serde::Serialize;
@@ -37,8 +39,12 @@ pub const TABLES: [Table; 2] = [Table::Gpu5m, Table::Gpu1h];
 /// take a commit a day.
 const DAYS_AT_ONCE: usize = 16;
 
-/// Readings that are rolled up at once, about: a part of the series of a day. 184 320 took 64 MB.
-const PART_ROWS: usize = 1 << 18;
+/// Readings that are rolled up at once, about: a part of the series of a day. The fewer, the less
+/// memory, and the more often the keys of a day are read.
+const PART_ROWS: RangeInclusive<usize> = 1 << 16..=1 << 18;
+
+/// Parts of a day before they grow.
+const PARTS: u64 = 32;
 
 /// How often days are made again when another rollup was committed meanwhile.
 const TRIES: usize = 3;
@@ -252,7 +258,7 @@ impl Work<'_> {
     ) -> Result<(u64, u64), IngestError> {
         let from = self.sources.fingerprint(day);
         let stored = self.told(day, "").readings;
-        let parts = crate::import::parts_by(stored, PART_ROWS);
+        let parts = crate::import::parts_within(stored, PARTS, PART_ROWS);
         let lacking: Vec<usize> = (0..TABLES.len())
             .filter(|table| day >= made.kept_from[*table])
             .filter(|table| self.settings.rebuild || !made.is_made(*table, day, from))

@@ -15,7 +15,11 @@ use crate::report::plural;
 pub(super) async fn compact(context: &Context, args: &CompactArgs) -> Result<(), Failure> {
     let store = context.store()?;
     let bar = spinner("{spinner} {human_pos} days compacted");
-    let settings = CompactSettings { files_max: args.files_max.max(1), dry_run: args.dry_run };
+    let settings = CompactSettings {
+        files_max: args.files_max.max(1),
+        dry_run: args.dry_run,
+        ..CompactSettings::default()
+    };
     let days = compact_days(&store, &settings, |_| bar.inc(1)).await?;
     bar.finish_and_clear();
     let settings = SweepSettings { grace: args.grace, dry_run: args.dry_run };
@@ -109,6 +113,10 @@ fn tell_retained(table: &Retained, applied: bool) -> Result<(), Failure> {
             HumanBytes(table.bytes),
             if applied { "dropped" } else { "would go" },
         ))?;
+        if table.rows_late > 0 {
+            let late = plural(table.rows_late, "row");
+            print::line(&format!("{:12} {late} of these came after their day was dropped", ""))?;
+        }
     }
     for kept in &table.kept {
         let (date, days) = (kept.date, plural(kept.days, "day"));

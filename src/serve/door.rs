@@ -4,26 +4,18 @@
 //! Two addresses are asked by a handful of machines near by. A larger server would bring features
 //! into the HTTP client that every build has.
 
-use std::collections::HashMap;
 use std::io::Read as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use loadline_ingest::collect::Stop;
 use serde::Deserialize;
 
+use super::open::Open;
 use super::request::{NoRequest, Request, Response, end, next};
 use crate::failure::Failure;
-
-/// Connections at the same time. For a further one the longest of those ends that wait and have
-/// sent nothing; where there is none, it is told to come again.
-const CONNECTIONS_MAX: usize = 256;
-
-/// The same of one address.
-const CONNECTIONS_OF_ONE_MAX: usize = 128;
 
 /// Time in which an answer must be taken.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -153,79 +145,5 @@ impl Door {
             }
         }
         own
-    }
-}
-
-/// Connections that are open; none is added once it was closed.
-#[derive(Debug, Default)]
-struct Open(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    connections: HashMap<usize, Connection>,
-    closed: bool,
-}
-
-#[derive(Debug)]
-struct Connection {
-    stream: TcpStream,
-    from: Option<IpAddr>,
-    /// Since when it waits and has sent nothing; none while it asks or is answered.
-    waits_since: Option<Instant>,
-}
-
-impl State {
-    /// Makes room for one more from `from`, if that is possible.
-    fn room(&mut self, from: Option<IpAddr>) -> bool {
-        let of_one = self.connections.values().filter(|other| other.from == from).count();
-        let crowded = of_one >= CONNECTIONS_OF_ONE_MAX;
-        if !crowded && self.connections.len() < CONNECTIONS_MAX {
-            return true;
-        }
-        // One that asks too much makes room among its own.
-        let waiting = self.connections.iter().filter(|(_, other)| !crowded || other.from == from);
-        let longest = waiting.filter_map(|(number, other)| Some((other.waits_since?, *number)));
-        let Some((_, number)) = longest.min() else { return false };
-        if let Some(evicted) = self.connections.remove(&number) {
-            let _ = evicted.stream.shutdown(Shutdown::Both);
-        }
-        true
-    }
-}
-
-impl Open {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, number: usize, stream: &TcpStream) -> bool {
-        let mut state = self.state();
-        let Ok(stream) = stream.try_clone() else { return false };
-        let from = stream.peer_addr().ok().map(|address| address.ip());
-        let room = !state.closed && state.room(from);
-        if room {
-            let waits_since = Some(Instant::now());
-            state.connections.insert(number, Connection { stream, from, waits_since });
-        }
-        room
-    }
-
-    fn note(&self, number: usize, waits: bool) {
-        if let Some(connection) = self.state().connections.get_mut(&number) {
-            connection.waits_since = waits.then(Instant::now);
-        }
-    }
-
-    fn remove(&self, number: usize) {
-        self.state().connections.remove(&number);
-    }
-
-    /// Nothing more is read from any; what is answered still goes out.
-    fn close(&self) {
-        let mut state = self.state();
-        state.closed = true;
-        for connection in state.connections.values() {
-            let _ = connection.stream.shutdown(Shutdown::Read);
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! Takes rows by Arrow Flight: what `loadline collect --to` sends, and any other client's.
 //!
 //! A call is answered when its rows are in the log here, on the disk. Calls that run at the same
-//! time share one `fsync`. Everything but `DoPut` is unknown here: questions go to the store.
+//! time share one `fsync`. Connections are as many as those of the other door. Everything but `DoPut` is unknown here: questions go to the store.
 
+mod incoming;
 mod service;
 
 use std::net::{SocketAddr, TcpListener};
@@ -16,7 +17,6 @@ use loadline_ingest::ship::MESSAGE_BYTES_MAX;
 use rustls::InconsistentKeys;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use super::token::Token;
@@ -115,8 +115,7 @@ impl Flight {
         let mut server = Server::builder()
             .max_concurrent_streams(CALLS_OF_ONE_MAX)
             .timeout(CALL_WITHIN)
-            .http2_keepalive_interval(Some(CALL_WITHIN))
-            .tcp_nodelay(true);
+            .http2_keepalive_interval(Some(CALL_WITHIN));
         if let Some(identity) = self.identity {
             // The tree has two, and none is the one by itself. A second choice changes nothing.
             let _ = rustls::crypto::ring::default_provider().install_default();
@@ -134,10 +133,11 @@ impl Flight {
                 stopped.notify_one();
             })
         };
-        let served = server.add_service(service).serve_with_incoming_shutdown(
-            TcpIncoming::from(listener).with_nodelay(Some(true)),
-            async { drop(waits.await) },
-        );
+        let served = server
+            .add_service(service)
+            .serve_with_incoming_shutdown(incoming::incoming(listener), async {
+                drop(waits.await)
+            });
         let ended = async {
             stopped.notified().await;
             tokio::time::sleep(END_WITHIN).await;

@@ -1,6 +1,7 @@
 //! The door of `loadline collect` as senders and scrapers meet it.
 
 mod copies;
+mod crowds;
 mod flight;
 mod prometheus;
 mod ship;

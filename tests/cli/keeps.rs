@@ -99,9 +99,11 @@ fn old_readings_go_when_rollups_tell_of_them_and_that_is_said() {
 fn a_slip_in_the_ages_is_refused_before_anything_goes() {
     // Breaks when `sample = "1d"` quietly keeps readings for ever, or `1h` takes today's.
     let folder = tempfile::tempdir().unwrap();
-    for (slip, word) in
-        [("sample = \"1d\"", "retention.sample"), ("samples = \"1h\"", "whole days")]
-    {
+    for (slip, word) in [
+        ("sample = \"1d\"", "2 | sample = \"1d\""),
+        ("samples = 90", "2 | samples = 90"),
+        ("samples = \"1h\"", "whole days"),
+    ] {
         std::fs::write(folder.path().join("loadline.toml"), format!("[retention]\n{slip}\n"))
             .unwrap();
         let run = run_in(folder.path(), &["retain", "--apply"], "");

@@ -80,7 +80,8 @@ async fn tidy(
     health: &Health,
     now: DateTime<Utc>,
 ) -> Result<(), IngestError> {
-    let days = compact(store, &CompactSettings::default(), |_| ()).await?;
+    let compaction = CompactSettings { thrifty: true, ..CompactSettings::default() };
+    let days = compact(store, &compaction, |_| ()).await?;
     health.note_writer(|known| known.days_compacted_total += days.len() as u64);
     // The day that goes on changes with every move.
     let rollup = RollupSettings { before: Some(now.date_naive()), ..Default::default() };

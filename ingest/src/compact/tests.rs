@@ -80,7 +80,7 @@ fn days_become_one_sorted_file_and_no_value_changes() {
         assert_eq!(files(&store).await, 6);
         let before = rows(&store).await;
         assert_eq!(before.num_rows(), 4_320);
-        let settings = CompactSettings { files_max: 1, dry_run: true };
+        let settings = CompactSettings { files_max: 1, dry_run: true, thrifty: false };
         let told = compact(&store, &settings, |_| ()).await.unwrap();
         assert_eq!(told.iter().map(|day| day.files_before).collect::<Vec<_>>(), [4, 2]);
         assert_eq!(files(&store).await, 6, "a dry run changes nothing");
@@ -156,7 +156,7 @@ fn a_sweep_deletes_what_no_version_needs_after_the_time_of_grace() {
         let folder = tempfile::tempdir().unwrap();
         let store = scattered_store(folder.path()).await;
         let old = store.snapshot(Table::Samples).await.unwrap().unwrap();
-        let settings = CompactSettings { files_max: 1, dry_run: false };
+        let settings = CompactSettings { files_max: 1, ..CompactSettings::default() };
         compact(&store, &settings, |_| ()).await.unwrap();
         let (now, settings) = (Utc::now(), SweepSettings::default());
         assert_eq!(sweep(&store, &settings, now).await.unwrap(), Swept::default());

@@ -7,7 +7,7 @@ use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use super::{Finding, QUARANTINE};
 use crate::compact::{SweepSettings, sweep};
 use crate::error::IngestError;
-use crate::import::Compaction;
+use crate::import::{Compaction, PART_ROWS};
 use crate::schema::Table;
 use crate::store::{Committed, Effect, Purpose, Rewrite, Store};
 
@@ -68,7 +68,7 @@ pub async fn mend(store: &Store, finding: &Finding) -> Result<bool, IngestError>
         Some(Remedy::SetAside { table, path }) => set_aside(store, *table, path).await,
         Some(Remedy::Merge { table, date }) => {
             let (table, date) = (*table, *date);
-            Ok(Compaction { store, table, date }.run().await?.is_some())
+            Ok(Compaction { store, table, date, part_rows: PART_ROWS }.run().await?.is_some())
         }
         Some(Remedy::Sweep { grace, now }) => {
             let settings = SweepSettings { grace: *grace, dry_run: false };

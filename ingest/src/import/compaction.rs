@@ -1,5 +1,7 @@
 //! One day of one table, written again in as few files as an import would.
 
+use std::ops::RangeInclusive;
+
 use chrono::NaiveDate;
 
 use super::buffer::Buffer;
@@ -15,13 +17,16 @@ use crate::store::{Committed, Effect, Purpose, Rewrite, Store, TableSnapshot};
 /// How often a compaction is done anew when late rows changed the day meanwhile.
 const TRIES: usize = 3;
 
-/// Files that a day with so many rows has after an import or compaction, at most.
-pub(crate) fn parts(rows: u64) -> usize {
-    parts_by(rows, PART_ROWS)
+/// Rows of a part of a day with so many, where memory must be small on a node and parts few on a
+/// large fleet: so many `parts`, of as many rows as lie within `part_rows`.
+pub(crate) fn rows_within(rows: u64, parts: u64, part_rows: RangeInclusive<usize>) -> usize {
+    let even = usize::try_from(rows.div_ceil(parts)).unwrap_or(usize::MAX);
+    even.clamp(*part_rows.start(), *part_rows.end())
 }
 
-/// Parts of about `part_rows` in which so many rows of a day are taken.
-pub(crate) fn parts_by(rows: u64, part_rows: usize) -> usize {
+/// Parts in which so many rows of a day are taken, as [`rows_within`].
+pub(crate) fn parts_within(rows: u64, parts: u64, part_rows: RangeInclusive<usize>) -> usize {
+    let part_rows = rows_within(rows, parts, part_rows);
     parts_of(usize::try_from(rows).unwrap_or(usize::MAX), part_rows)
 }
 
@@ -31,20 +36,25 @@ pub(crate) struct Compaction<'a> {
     pub(crate) store: &'a Store,
     pub(crate) table: Table,
     pub(crate) date: NaiveDate,
+    /// Rows that are merged at once, about.
+    pub(crate) part_rows: usize,
 }
 
 impl Compaction<'_> {
     /// Compacts the day. The table afterwards; `None` where late rows changed the day each time
     /// while it was being compacted.
     pub(crate) async fn run(self) -> Result<Option<TableSnapshot>, IngestError> {
-        let Self { store, table, date } = self;
+        let Self { store, table, date, part_rows } = self;
         for _ in 0..TRIES {
             let Some(base) = store.snapshot(table).await? else { return Ok(None) };
             let mut rewrite =
                 Rewrite::new(store, table, Some(&base), Effect::Commit(Purpose::Compaction));
+            if part_rows < PART_ROWS {
+                rewrite = rewrite.one_by_one();
+            }
             let mut series = Series::new(table)?;
             let buffer = &Buffer::new(table);
-            let (aim, part_rows) = (Aim::Compaction, PART_ROWS);
+            let aim = Aim::Compaction;
             let findings = &Findings::default();
             let days = Days { store, table, base: Some(&base), buffer, aim, part_rows, findings };
             let none = (&Tails::new(), &Tails::new());

@@ -13,6 +13,7 @@ use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::error::ArrowError;
 use chrono::{NaiveDate, NaiveTime};
+use parquet::arrow::arrow_reader::RowSelection;
 
 use super::buffer::Buffer;
 use super::findings::Findings;
@@ -23,12 +24,12 @@ use super::silence::{self, Tails};
 use super::waiting::{narrow, numbers, union};
 use crate::error::IngestError;
 use crate::schema::Table;
-use crate::store::{Content, FileEntry, Rewrite, Store, TableSnapshot, part_of};
+use crate::store::{Content, FileEntry, OpenFile, Rewrite, Store, TableSnapshot, part_of};
 
 const DAY_MS: i64 = 86_400_000;
 
 /// Rows that are merged at once, about.
-pub(super) const PART_ROWS: usize = 1 << 20;
+pub(crate) const PART_ROWS: usize = 1 << 20;
 
 /// What is merged into what.
 #[derive(Debug)]
@@ -215,10 +216,19 @@ impl Days<'_> {
                 if part_of(&file.path).is_some_and(|told| told.1 == part.1 && told.0 != part.0) {
                     continue;
                 }
-                for batch in self.store.read_file(base, file, None).await? {
-                    let batch = narrow(self.table, series, &batch)?;
-                    batches.extend(within(series, part, batch)?);
+                let open = self.store.open_file(base, file).await?;
+                let rows = match part.1 {
+                    1 => None,
+                    _ => Some(self.rows_of(&open, part, series).await?),
+                };
+                if rows.as_ref().is_some_and(|rows| !rows.selects_any()) {
+                    continue;
                 }
+                open.each(None, rows.as_ref(), |batch| {
+                    batches.push(narrow(self.table, series, &batch)?);
+                    Ok(())
+                })
+                .await?;
             }
         }
         let known = batches.iter().map(RecordBatch::num_rows).sum();
@@ -228,6 +238,24 @@ impl Days<'_> {
         })?;
         let merger = Merger { table: self.table, aim: self.aim, before };
         Ok(merger.merge(batches, known, &series.ranks())?)
+    }
+
+    /// The rows of a file whose series are in `part`: the others are not decoded.
+    async fn rows_of(
+        &self,
+        open: &OpenFile<'_>,
+        part: (usize, usize),
+        series: &mut Series,
+    ) -> Result<RowSelection, IngestError> {
+        let mut masks = Vec::new();
+        open.each(Some(self.table.key()), None, |batch| {
+            let numbers = series.number(&batch)?;
+            let mine = numbers.values().iter().map(|number| Some(series.within(*number, part)));
+            masks.push(mine.collect::<BooleanArray>());
+            Ok(())
+        })
+        .await?;
+        Ok(RowSelection::from_filters(&masks))
     }
 
     /// The last reading of each series on a stored day.
@@ -247,13 +275,16 @@ impl Days<'_> {
         let mut columns = self.table.key().to_vec();
         columns.extend(self.table.partitioned_by());
         for file in files {
-            for batch in self.store.read_file(base, file, Some(&columns)).await? {
+            let open = self.store.open_file(base, file).await?;
+            open.each(Some(&columns), None, |batch| {
                 let batch = narrow(self.table, series, &batch)?;
                 let instants: Vec<i64> = instants(self.table, &batch).collect();
                 for (number, at) in numbers(&batch).values().iter().zip(instants) {
                     tails.entry(*number).and_modify(|last| *last = at.max(*last)).or_insert(at);
                 }
-            }
+                Ok(())
+            })
+            .await?;
         }
         Ok(tails)
     }

@@ -14,6 +14,7 @@ use parquet::arrow::arrow_reader::RowSelection;
 
 use super::cut::{BIN_MS, DAY_MS, Piece, Readings, cut, groups};
 use super::fold;
+use super::round::rounded;
 use super::sources::Sources;
 use crate::error::IngestError;
 use crate::import::Series;
@@ -93,11 +94,13 @@ impl<'a> Taken<'a> {
         }
         let open = store.open_file(samples, file).await?;
         let mut masks = Vec::new();
-        for batch in open.read(Some(&["sampled_at", "period_s"]), None).await? {
+        open.each(Some(&["sampled_at", "period_s"]), None, |batch| {
             let (sampled, started) = instants(&batch)?;
             let mask = sampled.iter().zip(&started).map(|(at, from)| Some(tells(*at, *from)));
             masks.push(mask.collect::<BooleanArray>());
-        }
+            Ok(())
+        })
+        .await?;
         if masks.iter().all(|mask| mask.true_count() == 0) {
             return Ok(());
         }
@@ -106,7 +109,7 @@ impl<'a> Taken<'a> {
         columns.extend(LABELS);
         columns.push("period_s");
         let mut mine = Vec::new();
-        for batch in open.read(Some(&columns), Some(&rows)).await? {
+        open.each(Some(&columns), Some(&rows), |batch| {
             let series = self.series.number(&batch)?;
             let within = |number: &u32| part.1 == 1 || self.series.within(*number, part);
             let mask: BooleanArray = series.values().iter().map(|n| Some(within(n))).collect();
@@ -117,7 +120,9 @@ impl<'a> Taken<'a> {
             let (sampled, started) = instants(&batch)?;
             self.readings.sampled_ms.extend(sampled);
             self.readings.started_ms.extend(started);
-        }
+            Ok(())
+        })
+        .await?;
         let rows = rows.and_then(&RowSelection::from_filters(&mine));
         self.files.push((open, rows));
         Ok(())
@@ -185,8 +190,8 @@ impl<'a> Taken<'a> {
         let five_minutes = conform(Table::Gpu5m, &rows)?;
         let keys: Vec<(u32, u32)> =
             firsts.iter().map(|piece| (piece.series, piece.label)).collect();
-        let hours = fold::hours(&five_minutes, &keys)?;
-        Ok(Rolled { five_minutes, hours })
+        let hours = rounded(&fold::hours(&five_minutes, &keys)?)?;
+        Ok(Rolled { five_minutes: rounded(&five_minutes)?, hours })
     }
 
     /// The values of a column by row, NaN where unknown.
@@ -227,13 +232,15 @@ impl<'a> Taken<'a> {
     ) -> Result<(), IngestError> {
         for (file, rows) in &self.files {
             // The instant tells how many rows there are where the column is absent.
-            for batch in file.read(Some(&[column, "sampled_at"]), Some(rows)).await? {
+            file.each(Some(&[column, "sampled_at"]), Some(rows), |batch| {
                 let array = match batch.column_by_name(column) {
                     Some(array) => cast(array, kind)?,
                     None => arrow::array::new_null_array(kind, batch.num_rows()),
                 };
                 take(&array);
-            }
+                Ok(())
+            })
+            .await?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::error::IngestError;
 use crate::store::{FileEntry, Store, TableSnapshot};
 
 /// Raise it when a rollup of the same readings would be another: all days are then made anew.
-const RECIPE: u64 = 1;
+const RECIPE: u64 = 2;
 
 /// Days over which a reading reaches back at most. It stands for three sampling intervals at most,
 /// and a day is the longest of these.

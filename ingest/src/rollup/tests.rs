@@ -251,7 +251,7 @@ async fn days_are_made_anew_when_their_readings_change_and_not_otherwise() {
     }
     roll(&store, &usual).await;
     let before = rows(&store, Table::Gpu5m).await;
-    let settings = CompactSettings { files_max: 1, dry_run: false };
+    let settings = CompactSettings { files_max: 1, ..CompactSettings::default() };
     assert!(!compact(&store, &settings, |_| ()).await.unwrap().is_empty());
     assert!(!roll(&store, &usual).await.is_empty());
     assert_eq!(rows(&store, Table::Gpu5m).await, before);

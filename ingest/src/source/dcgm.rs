@@ -106,6 +106,8 @@ struct Pages<'a> {
     maps: &'a MetricMaps,
     /// Whether it comes again and again: what is said of a file is not said of it.
     live: bool,
+    /// The instant of its pages, where it was given.
+    now: Option<DateTime<Utc>>,
 }
 
 impl<'a> Pages<'a> {
@@ -124,6 +126,7 @@ impl<'a> Pages<'a> {
             found: Found::default(),
             maps: &options.maps,
             live: false,
+            now: options.time,
         }
     }
 
@@ -203,6 +206,10 @@ impl<'a> Pages<'a> {
             self.found.series(series.name);
             return Ok(());
         };
+        if let Some(why) = self.untimely(series) {
+            self.reject(line, &why, text, out);
+            return Ok(());
+        }
         if self.page.ends_before(series.name, &key) {
             self.end_page(out)?;
         }

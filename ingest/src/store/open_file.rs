@@ -1,32 +1,74 @@
 //! A Parquet file of which columns are decoded one by one, as they are needed.
 
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use object_store::{ObjectStoreExt, path::Path};
+use object_store::{GetResultPayload, ObjectStoreExt, path::Path};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder, RowSelection,
 };
+use parquet::errors::Result as ParquetResult;
+use parquet::file::reader::{ChunkReader, Length};
 
 use super::{Cause, FileEntry, Store, TableSnapshot, damage};
 use crate::error::IngestError;
 
 /// Rows that are decoded at once.
-const BATCH_ROWS: usize = 65_536;
+const BATCH_ROWS: usize = 16_384;
 
-/// The bytes of one file of a table, as they are stored.
+/// Where the bytes of a file are: on this machine's disk, from which pages are read as they are
+/// needed, or fetched.
+#[derive(Debug, Clone)]
+enum Content {
+    Disk(Arc<File>),
+    Fetched(Bytes),
+}
+
+impl Length for Content {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Disk(file) => file.len(),
+            Self::Fetched(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+impl ChunkReader for Content {
+    type T = Box<dyn Read>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        Ok(match self {
+            Self::Disk(file) => Box::new(file.get_read(start)?),
+            Self::Fetched(bytes) => Box::new(bytes.get_read(start)?),
+        })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        match self {
+            Self::Disk(file) => file.get_bytes(start, length),
+            Self::Fetched(bytes) => bytes.get_bytes(start, length),
+        }
+    }
+}
+
+/// One file of a table, as it is stored.
 #[derive(Debug)]
 pub(crate) struct OpenFile<'a> {
     store: &'a Store,
     snapshot: &'a TableSnapshot,
     /// The file.
     pub(crate) entry: &'a FileEntry,
-    bytes: Bytes,
+    content: Content,
     metadata: ArrowReaderMetadata,
 }
 
 impl Store {
-    /// Fetches one file.
+    /// Opens one file; from an object store it is fetched whole.
     pub(crate) async fn open_file<'a>(
         &'a self,
         snapshot: &'a TableSnapshot,
@@ -34,37 +76,75 @@ impl Store {
     ) -> Result<OpenFile<'a>, IngestError> {
         let opened = async {
             let path = Path::from(entry.path.as_str());
-            let bytes = snapshot.objects.get(&path).await?.bytes().await?;
-            let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
-            Ok::<_, Cause>((bytes, metadata))
+            let found = snapshot.objects.get(&path).await?;
+            let content = match found.payload {
+                GetResultPayload::File(file, _) => Content::Disk(Arc::new(file)),
+                GetResultPayload::Stream(_) => Content::Fetched(found.bytes().await?),
+            };
+            let metadata = ArrowReaderMetadata::load(&content, ArrowReaderOptions::new())?;
+            Ok::<_, Cause>((content, metadata))
         };
         match opened.await {
-            Ok((bytes, metadata)) => Ok(OpenFile { store: self, snapshot, entry, bytes, metadata }),
+            Ok((content, metadata)) => {
+                Ok(OpenFile { store: self, snapshot, entry, content, metadata })
+            }
             Err(cause) => Err(unread(self, snapshot, entry, cause).await),
         }
     }
 }
 
 impl OpenFile<'_> {
-    /// Decodes `columns` (all without) of the selected rows (all without).
+    /// Decodes `columns` (all without) of the selected rows (all without), whole.
     pub(crate) async fn read(
         &self,
         columns: Option<&[&str]>,
         rows: Option<&RowSelection>,
     ) -> Result<Vec<RecordBatch>, IngestError> {
-        match self.decode(columns, rows) {
-            Ok(batches) => Ok(batches),
-            Err(cause) => Err(unread(self.store, self.snapshot, self.entry, cause).await),
-        }
+        let mut batches = Vec::new();
+        self.each(columns, rows, |batch| {
+            batches.push(batch);
+            Ok(())
+        })
+        .await?;
+        Ok(batches)
     }
 
-    fn decode(
+    /// The same, handed out batch by batch as it is decoded.
+    pub(crate) async fn each(
         &self,
         columns: Option<&[&str]>,
         rows: Option<&RowSelection>,
-    ) -> Result<Vec<RecordBatch>, Cause> {
-        let (bytes, metadata) = (self.bytes.clone(), self.metadata.clone());
-        let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata)
+        mut take: impl FnMut(RecordBatch) -> Result<(), IngestError>,
+    ) -> Result<(), IngestError> {
+        let failed = match self.reader(columns, rows) {
+            Ok(reader) => {
+                let mut failed = None;
+                for batch in reader {
+                    match batch {
+                        Ok(batch) => take(batch)?,
+                        Err(cause) => {
+                            failed = Some(Cause::from(cause));
+                            break;
+                        }
+                    }
+                }
+                failed
+            }
+            Err(cause) => Some(cause),
+        };
+        match failed {
+            Some(cause) => Err(unread(self.store, self.snapshot, self.entry, cause).await),
+            None => Ok(()),
+        }
+    }
+
+    fn reader(
+        &self,
+        columns: Option<&[&str]>,
+        rows: Option<&RowSelection>,
+    ) -> Result<ParquetRecordBatchReader, Cause> {
+        let (content, metadata) = (self.content.clone(), self.metadata.clone());
+        let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(content, metadata)
             .with_batch_size(BATCH_ROWS);
         if let Some(columns) = columns {
             let wanted = reader.schema().fields().iter().enumerate();
@@ -76,7 +156,7 @@ impl OpenFile<'_> {
         if let Some(rows) = rows {
             reader = reader.with_row_selection(rows.clone());
         }
-        Ok(reader.build()?.collect::<Result<_, _>>()?)
+        Ok(reader.build()?)
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn sum_of(path: &str) -> Option<u32> {
 pub(super) fn encode(table: Table, content: &Content) -> Result<(Add, Vec<u8>), Cause> {
     let schema = file_schema(table);
     let options = ArrowWriterOptions::new()
-        .with_properties(encoding::properties(table)?)
+        .with_properties(encoding::properties(table, &content.rows)?)
         .with_skip_arrow_metadata(true);
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new_with_options(&mut bytes, Arc::clone(&schema), options)?;

@@ -65,6 +65,7 @@ pub(crate) struct Rewrite<'a> {
     /// Files under way, each with the bytes of its rows.
     encoding: JoinSet<Result<(Add, usize), Cause>>,
     held_bytes: usize,
+    files_at_once: usize,
     written: Arc<Mutex<Vec<Path>>>,
     partitions: usize,
 }
@@ -76,6 +77,7 @@ impl<'a> Rewrite<'a> {
         base: Option<&'a TableSnapshot>,
         effect: Effect,
     ) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             store,
             table,
@@ -86,9 +88,15 @@ impl<'a> Rewrite<'a> {
             adds: Vec::new(),
             encoding: JoinSet::new(),
             held_bytes: 0,
+            files_at_once: cores.min(FILES_AT_ONCE),
             written: Arc::default(),
             partitions: 0,
         }
+    }
+
+    /// Writes each file before [`Rewrite::put`] returns: for small memory.
+    pub(crate) fn one_by_one(self) -> Self {
+        Self { files_at_once: 0, ..self }
     }
 
     /// Partitions that change.
@@ -133,9 +141,8 @@ impl<'a> Rewrite<'a> {
                 return Ok(());
             }
         }
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         let bytes = content.bytes();
-        while self.encoding.len() >= cores.min(FILES_AT_ONCE)
+        while self.encoding.len() >= self.files_at_once.max(1)
             || !self.encoding.is_empty() && self.held_bytes + bytes > ENCODING_BYTES
         {
             self.wait().await?;
@@ -144,7 +151,8 @@ impl<'a> Rewrite<'a> {
         let objects = self.store.log(self.table)?.object_store(None);
         let write = write(self.table, objects, Arc::clone(&self.written), content);
         self.encoding.spawn(async move { Ok((write.await?, bytes)) });
-        Ok(())
+        // Its rows are gone before the next are read.
+        if self.files_at_once == 0 { self.wait().await } else { Ok(()) }
     }
 
     async fn wait(&mut self) -> Result<(), IngestError> {

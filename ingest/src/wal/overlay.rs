@@ -113,7 +113,7 @@ fn waiting(disk: &dyn Disk, folder: &Path) -> Result<Vec<Waiting>, IngestError> 
             let segment = Segment::read(disk, &log.folder, place);
             let segment = segment.map_err(|source| wal_error("read", &log.folder, source))?;
             let rows = segment.rows()?;
-            let application = application(&log.name, id);
+            let application = application(&log.name, segment.id.unwrap_or(id));
             waiting.push(Waiting { application, segment: segment.number, rows });
         }
     }

@@ -204,6 +204,8 @@ fn unit(command: &[String], user: &str, folders: &[String], temporary: &[String]
          Nice=10\n\
          CPUQuota=25%\n\
          MemoryMax=256M\n\
+         # What is let go is given back at once.\n\
+         Environment=MIMALLOC_PURGE_DELAY=0\n\
          # It reads what others do and writes its own folder.\n\
          NoNewPrivileges=yes\n\
          ProtectSystem=strict\n\

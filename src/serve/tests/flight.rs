@@ -26,7 +26,7 @@ async fn client(url: &str) -> FlightServiceClient<Channel> {
 }
 
 /// The messages of a call, each batch with what stands in `app_metadata`.
-fn call(to: FlightDescriptor, batches: &[(RecordBatch, &str)]) -> Vec<FlightData> {
+pub(super) fn call(to: FlightDescriptor, batches: &[(RecordBatch, &str)]) -> Vec<FlightData> {
     let rows: Vec<_> = batches.iter().map(|(rows, _)| rows.clone()).collect();
     let mut messages = batches_to_flight_data(&rows[0].schema(), rows).unwrap();
     for (message, (_, metadata)) in messages[1..].iter_mut().zip(batches) {

@@ -10,6 +10,7 @@ use super::{Options, Pages};
 use crate::batch::Output;
 use crate::error::IngestError;
 use crate::source::input::Input;
+use crate::source::instant::untimely;
 use crate::source::sample::Samples;
 use crate::source::value::Measure;
 
@@ -119,5 +120,15 @@ impl Live {
         pages.end_page(out)?;
         self.learned = pages.page.learned;
         self.samples.hand_over(out)
+    }
+}
+
+impl Pages<'_> {
+    /// Why a series of a page that was fetched cannot be of its time: whoever fetches knows his own.
+    pub(super) fn untimely(&self, series: &Series<'_>) -> Option<String> {
+        let now_ms = self.now.filter(|_| self.live)?.timestamp_millis();
+        let at_ms = series.at_ms?;
+        let why = untimely(at_ms, now_ms)?;
+        Some(format!("its time, {at_ms} ms since 1970, is {why}"))
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::map::{MetricMaps, Place, without_port};
 use super::metric::{Told, told};
+use super::when::of_line;
 
 /// One reading of one series.
 #[derive(Debug)]
@@ -199,7 +200,7 @@ pub(super) fn read<'t>(line: &'t str, maps: &MetricMaps) -> Result<Series<'t>, &
     let printed = words.next().ok_or("the line ends before its value")?;
     let value = printed.parse::<f64>().map_err(|_| "the value is no number")?;
     let decimals = printed.contains('.');
-    let at_ms = words.next().map(time).transpose()?;
+    let at_ms = words.next().map(of_line).transpose()?;
     let (told, labels) = match mapped {
         true => meaning(name, to_map, maps),
         false => (told(name), labels),
@@ -257,16 +258,6 @@ fn unescaped(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(plain)
-}
-
-/// A time of a line: milliseconds in the Prometheus format, seconds in OpenMetrics.
-fn time(word: &str) -> Result<i64, &'static str> {
-    const WRONG: &str = "the time after the value is no number";
-    let value: f64 = word.parse().map_err(|_| WRONG)?;
-    let seconds = word.contains('.') || value.abs() < 1e11;
-    let ms = if seconds { value * 1000.0 } else { value };
-    // Year 1970 to 2200: what lies outside is no time.
-    if (0.0..7.3e12).contains(&ms) { Ok(ms.round() as i64) } else { Err(WRONG) }
 }
 
 #[cfg(test)]

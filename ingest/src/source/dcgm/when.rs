@@ -5,6 +5,7 @@ use chrono::SecondsFormat;
 use super::Options;
 use crate::source::clock::{Clock, Fault, Stamp};
 use crate::source::input::Input;
+use crate::source::instant::plausible;
 
 /// The times that the pages of one file may have from outside their lines.
 #[derive(Debug)]
@@ -80,5 +81,41 @@ impl When {
     /// Whether a time was given and no page needed it.
     pub(super) fn given_in_vain(&self) -> bool {
         self.given_ms.is_some() && !self.given_used
+    }
+}
+
+/// A time of a line: milliseconds in the Prometheus format, seconds in OpenMetrics.
+pub(super) fn of_line(word: &str) -> Result<i64, &'static str> {
+    const WRONG: &str = "the time after the value is no number";
+    const OUTSIDE: &str = "the time after the value is outside the years 2000 to 2099";
+    let value: f64 = word.parse().map_err(|_| WRONG)?;
+    let seconds = word.contains('.') || value.abs() < 1e11;
+    let ms = if seconds { value * 1000.0 } else { value };
+    if !ms.is_finite() {
+        return Err(WRONG);
+    }
+    let ms = ms.round() as i64;
+    if plausible(ms) { Ok(ms) } else { Err(OUTSIDE) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_line_is_one_at_which_a_gpu_can_be_read() {
+        // Breaks when a slip of an exporter stretches every answer over a century.
+        for (time, fault) in [
+            ("946684800000", None),
+            ("946684799999", Some("outside the years 2000 to 2099")),
+            ("4102444799999", None),
+            ("4102444800000", Some("outside the years 2000 to 2099")),
+            ("-5", Some("outside the years 2000 to 2099")),
+            ("NaN", Some("no number")),
+        ] {
+            let why = of_line(time).err();
+            assert_eq!(why.is_some(), fault.is_some(), "{time}");
+            assert!(why.unwrap_or_default().ends_with(fault.unwrap_or_default()), "{time}");
+        }
     }
 }

@@ -137,6 +137,30 @@ fn times_on_a_page_count_and_old_ones_are_a_failure() {
 }
 
 #[test]
+fn a_time_that_cannot_be_is_kept_aside_and_told() {
+    // Breaks when one slip of an exporter stretches every answer over a century.
+    let line = |gpu: &str, at: DateTime<Utc>| {
+        let line = PAGE.lines().next().unwrap().replace("GPU-a", gpu);
+        format!("{line} {}\n", at.timestamp_millis())
+    };
+    let ahead = nine() + TimeDelta::days(366);
+    let page = [
+        line("GPU-a", nine()),
+        line("GPU-b", ahead),
+        line("GPU-c", ahead + TimeDelta::milliseconds(1)),
+        line("GPU-d", "2199-01-01T00:00:00Z".parse().unwrap()),
+    ];
+    let exporter = Exporter::page(&page.concat());
+    let mut collector = ScrapeCollector::new(&settings(&[&exporter])).unwrap();
+    let (out, _) = round(&mut collector, nine());
+    assert_eq!(out.table(Table::Samples).num_rows(), 2);
+    let why: Vec<_> = out.rejects.iter().map(|reject| reject.reason.as_str()).collect();
+    assert_eq!(why.len(), 2, "{why:?}");
+    assert!(why.iter().any(|why| why.ends_with("more than 366 days ahead of the clock here")));
+    assert!(why.iter().any(|why| why.ends_with("outside the years 2000 to 2099")));
+}
+
+#[test]
 fn tokens_and_passwords_come_from_files_that_may_change() {
     // Breaks when a token that was renewed is not taken, or one target gets that of another.
     let folder = tempfile::tempdir().unwrap();
