@@ -109,14 +109,21 @@ impl Context {
 
     /// The same, with `now` for the instant that counts as now.
     async fn session_at(&self, now: Option<DateTime<Utc>>) -> Result<Session, Failure> {
-        let (store, config) = (self.store()?, self.config()?);
+        let config = self.config()?;
+        let store = self.filled_store().await?;
+        Ok(Session::open(&store, &config.engine(), now).await?)
+    }
+
+    /// A store that holds something: a mistyped name is not an empty fleet.
+    async fn filled_store(&self) -> Result<Store, Failure> {
+        let store = self.store()?;
         if store.tables().await?.is_empty() && !loadline_ingest::wal::waits(&store)? {
             return Err(Failure::new(format!("the store at `{}` holds nothing yet", self.store))
                 .hint(
                     "`loadline import` fills it, --store names another, `loadline demo` makes one",
                 ));
         }
-        Ok(Session::open(&store, &config.engine(), now).await?)
+        Ok(store)
     }
 
     /// Named questions: those of the folder that was named, and the program's own.

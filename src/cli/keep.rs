@@ -50,9 +50,9 @@ pub struct RollupArgs {
     loadline rollup && loadline retain\n  \
     loadline retain --apply\n\n\
     How long each table is kept stands under [retention] in loadline.toml: readings for 90 days,\n\
-    gpu_5m for 730, all else for ever. Ages count back from the clock, or from --now. Readings go\n\
-    only when gpu_5m and gpu_1h tell of them as they are. Files are deleted by `loadline compact`\n\
-    or a collector after the time of grace.")]
+    gpu_5m for 730, all else for ever. Ages count back from the latest instant in the store, or from\n\
+    --now. Readings go only when gpu_5m and gpu_1h tell of them as they are. Files are\n\
+    deleted by `loadline compact` or a collector after the time of grace.")]
 pub struct RetainArgs {
     /// Take them out; without it they are only told.
     #[arg(long)]

@@ -203,7 +203,12 @@ fn tell(summary: &ImportSummary, calendar: &Calendar) -> Result<(), Failure> {
             (false, Some(version)) => format!("version {version}"),
             (false, None) => "would change".to_owned(),
         };
-        print::line(&format!("  table   {table}: {} new rows, {version}", told.rows_added))?;
+        let updated = match told.rows_updated {
+            0 => String::new(),
+            rows => format!("{rows} brought up to date, "),
+        };
+        let added = told.rows_added;
+        print::line(&format!("  table   {table}: {added} new rows, {updated}{version}"))?;
     }
     for notice in &summary.notice_texts {
         print::line(&format!("  note    {notice}"))?;

@@ -7,13 +7,13 @@ use loadline_ingest::doctor::{Examined, examine, mend};
 use loadline_ingest::retain::{RetainSettings, Retained, retain as take_out};
 use loadline_ingest::rollup::{RollupSettings, roll_up};
 
-use super::{Context, instant, print};
+use super::{Context, print};
 use crate::cli::{CompactArgs, DoctorArgs, RetainArgs, RollupArgs};
 use crate::failure::Failure;
 use crate::report::plural;
 
 pub(super) async fn compact(context: &Context, args: &CompactArgs) -> Result<(), Failure> {
-    let store = context.store()?;
+    let store = context.filled_store().await?;
     let bar = spinner("{spinner} {human_pos} days compacted");
     let settings = CompactSettings {
         files_max: args.files_max.max(1),
@@ -50,7 +50,7 @@ pub(super) async fn compact(context: &Context, args: &CompactArgs) -> Result<(),
 }
 
 pub(super) async fn rollup(context: &Context, args: &RollupArgs) -> Result<(), Failure> {
-    let store = context.store()?;
+    let store = context.filled_store().await?;
     let style = ProgressStyle::with_template("{bar:30} {pos} of {len} days rolled up, {eta} left");
     let bar = ProgressBar::no_length().with_style(style.expect("a fixed text"));
     let (rebuild, dry_run) = (args.rebuild, args.dry_run);
@@ -78,9 +78,9 @@ pub(super) async fn retain(context: &Context, args: &RetainArgs) -> Result<(), F
     let (store, config) = (context.store()?, context.config()?);
     let settings = config.retention.settings().map_err(Failure::usage)?;
     let settings = RetainSettings { apply: args.apply, ..settings };
-    let now = context.now.as_deref().map(|text| instant("--now", text, &config)).transpose()?;
     let bar = spinner("{spinner} looking for days that are too old");
-    let tables = take_out(&store, &settings, now.unwrap_or_else(Utc::now)).await?;
+    let now = context.session().await?.as_of();
+    let tables = take_out(&store, &settings, now).await?;
     bar.finish_and_clear();
     if args.json {
         let told = serde_json::json!({ "applied": args.apply, "tables": tables });
@@ -126,7 +126,7 @@ fn tell_retained(table: &Retained, applied: bool) -> Result<(), Failure> {
 }
 
 pub(super) async fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
-    let store = context.store()?;
+    let store = context.filled_store().await?;
     let bar = spinner("{spinner} {msg}");
     let look = async || {
         let told = |table, done, of| bar.set_message(format!("{table}: file {done} of {of}"));

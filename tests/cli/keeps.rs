@@ -57,6 +57,8 @@ fn old_readings_go_when_rollups_tell_of_them_and_that_is_said() {
         told.ends_with("2 days would be dropped: do so with `loadline retain --apply`\n"),
         "{told}"
     );
+    // Ages count from the latest instant of the store, whatever the clock shows.
+    assert_eq!(ask(folder, "retain").stdout, told);
     let count = "SELECT count(*) AS n FROM samples";
     let counted = || run_in(folder, &["sql", count, "--format", "csv"], "").stdout;
     assert_eq!(counted(), "n\n575\n");
