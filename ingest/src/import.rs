@@ -12,6 +12,7 @@ mod compaction;
 mod days;
 mod distress;
 mod findings;
+mod hung;
 mod inventory;
 mod merging;
 mod names;
@@ -38,6 +39,7 @@ use crate::schema::Table;
 use crate::store::{Kept, Mark, Store, TableSnapshot};
 use buffer::Buffer;
 use clock::Clock;
+pub use compaction::FILES_MAX;
 pub(crate) use compaction::{Compaction, parts_within, rows_within};
 pub(crate) use days::PART_ROWS;
 use findings::Findings;
@@ -210,7 +212,9 @@ impl Import {
         }
     }
 
-    /// Merges and commits what was taken, one commit a table, in the order of [`Table::ALL`].
+    /// Merges and commits what was taken, one commit a table, in the order of [`Table::ALL`]; then
+    /// folds the small files of days that have more than [`FILES_MAX`]. Where that fails, they stay,
+    /// and a notice says so.
     ///
     /// # Errors
     /// Why the first file could not be read, where nothing at all was read; then
@@ -221,6 +225,7 @@ impl Import {
             return Err(error);
         }
         let mut findings = Findings::begin(store, &self.waiting).await?;
+        let mut crowded = Vec::new();
         for table in Table::ALL {
             if let Some(rows) = findings.rows(table)? {
                 self.rows(table, rows)?;
@@ -233,6 +238,10 @@ impl Import {
                 let room = REJECTS_MAX.saturating_sub(self.rejects.len());
                 self.rejects.extend(outcome.stale.iter().take(room).cloned());
                 self.summary.absorb(table, &outcome, version);
+                // A collector compacts at its own times.
+                if self.mark.is_none() {
+                    crowded.extend(outcome.crowded.iter().map(|date| (table, *date)));
+                }
                 findings.take(table, outcome, &waiting)?;
             }
         }
@@ -244,6 +253,15 @@ impl Import {
         if !self.settings.dry_run {
             self.summary.rejects_file =
                 rejects::write(store, &self.settings.format, &self.rejects).await?;
+        }
+        for (table, date) in crowded {
+            if let Err(error) =
+                (Compaction { store, table, date, part_rows: PART_ROWS }).fold().await
+            {
+                self.told(format!(
+                    "the small files of {date} of `{table}` stay as they are: {error}"
+                ));
+            }
         }
         self.summary.first_rejects = self.rejects.into_iter().take(5).collect();
         Ok(self.summary)

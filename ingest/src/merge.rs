@@ -120,18 +120,19 @@ fn latest(
 
 /// Rows of an older sight than one before them in their group: an old log or listing does not undo
 /// a new one, it only fills in what that lacks. None where rows do not tell how old they are: of a
-/// device when it was last seen, of a job whether it has started or ended.
+/// device when it was last seen, of a job whether it has started or ended, and when it started.
 fn older_sights(table: Table, all: &RecordBatch, groups: &[&[u32]]) -> Vec<bool> {
     let told = |name: &str, row: u32| {
         let column = all.column_by_name(name).filter(|column| column.is_valid(row as usize))?;
         Some(millis(column, row))
     };
     let age = |row: u32| match table {
-        Table::Jobs => Some(
-            i64::from(told("started_at", row).is_some())
-                + i64::from(told("ended_at", row).is_some()),
-        ),
-        _ => told("last_seen_at", row),
+        Table::Jobs => {
+            let started_at = told("started_at", row);
+            let ended = told("ended_at", row).is_some();
+            Some((i64::from(started_at.is_some()) + i64::from(ended), started_at))
+        }
+        _ => told("last_seen_at", row).map(|seen_at| (seen_at, None)),
     };
     let mut older = vec![false; all.num_rows()];
     for group in groups.iter().filter(|group| group.len() > 1) {

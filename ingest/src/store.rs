@@ -16,7 +16,7 @@ mod parquet_file;
 mod place;
 mod rewrite;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -88,6 +88,15 @@ pub struct TableSnapshot {
     pub bucket: Arc<dyn ObjectStore>,
     pub(crate) removes: Vec<Remove>,
     pub(crate) delta: DeltaTable,
+}
+
+impl TableSnapshot {
+    /// The same version with some of its files only.
+    pub(crate) fn keep_files(&mut self, paths: &HashSet<String>) {
+        let files = std::mem::take(&mut self.files).into_iter();
+        let kept = files.zip(std::mem::take(&mut self.removes));
+        (self.files, self.removes) = kept.filter(|(file, _)| paths.contains(&file.path)).unzip();
+    }
 }
 
 impl Store {

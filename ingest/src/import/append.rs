@@ -11,6 +11,7 @@ use arrow::array::{Array, AsArray};
 use chrono::NaiveDate;
 
 use super::days::Days;
+use super::hung::{Going, Told};
 use super::outcome::Outcome;
 use super::part::{Merger, instants};
 use super::series::Series;
@@ -29,22 +30,31 @@ type Span = (i64, i64);
 
 /// What has come of one day.
 #[derive(Debug, Default)]
-struct News {
+pub(super) struct News {
     /// Between when, by node.
     spans: BTreeMap<String, Span>,
-    /// Of which series.
-    series: BTreeSet<u32>,
+    /// Of which series, and from when on, in milliseconds.
+    pub(super) series: HashMap<u32, i64>,
+}
+
+/// Where what is stored of a day ends.
+#[derive(Debug)]
+pub(super) struct End {
+    /// The last readings.
+    tails: Tails,
+    /// Up to when new readings go on with a run of stale ones, in milliseconds, by series.
+    going: HashMap<u32, i64>,
 }
 
 impl Days<'_> {
-    /// The last readings before the new ones of `day`, if all of these come after what is stored
+    /// Where the readings before the new ones of `day` end, if all of these come after what is stored
     /// of their nodes; `before` are those of the day before.
     pub(super) async fn appends(
         &self,
         day: NaiveDate,
         before: &Tails,
         series: &mut Series,
-    ) -> Result<Option<Tails>, IngestError> {
+    ) -> Result<Option<End>, IngestError> {
         let Some(base) = self.base.filter(|_| self.table.timed()) else { return Ok(None) };
         // A day without new readings is here because of those before it, which may change its first.
         let rows = self.buffer.rows(Some(day));
@@ -68,11 +78,13 @@ impl Days<'_> {
             let paths: BTreeSet<&str> = touched(&bounds, &news.spans, within).collect();
             let files = self.files(day).filter(|file| paths.contains(file.path.as_str()));
             let files: Vec<&FileEntry> = files.collect();
-            let found = self.tails_of(&files, series).await?;
-            if tail_ms == i64::MAX || news.series.iter().all(|number| found.contains_key(number)) {
+            let last = self.last(&files, series).await?;
+            if tail_ms == i64::MAX || news.series.keys().all(|number| last.contains_key(number)) {
                 let mut tails = before.clone();
-                tails.extend(found);
-                return Ok(Some(tails));
+                tails.extend(last.iter().map(|(number, last)| (*number, last.at)));
+                let going = self.going(day, &news, (&files, last), series).await?;
+                let Going::On(going) = going else { return Ok(None) };
+                return Ok(Some(End { tails, going }));
             }
         }
         Ok(None)
@@ -82,7 +94,7 @@ impl Days<'_> {
     pub(super) async fn append(
         &self,
         day: NaiveDate,
-        (before, known): (Tails, &Tails),
+        (end, known): (End, &Tails),
         series: &Series,
         rewrite: &mut Rewrite<'_>,
         outcome: &mut Outcome,
@@ -92,7 +104,9 @@ impl Days<'_> {
             batches.push(batch);
             Ok(())
         })?;
-        let merger = Merger { table: self.table, aim: self.aim, before: &before };
+        let End { tails: before, going } = end;
+        let (told, going) = (&Told::new(), &going);
+        let merger = Merger { table: self.table, aim: self.aim, before: &before, told, going };
         let merged = merger.merge(batches, 0, &series.ranks())?;
         let (keys, numbers) = (series.keys()?, numbers(&merged.rows));
         self.note_gaps(day, (&before, known), &keys, &merged, outcome);
@@ -128,7 +142,8 @@ impl Days<'_> {
         let mut named = true;
         self.buffer.each(Some(day), |batch| {
             for (number, at) in numbers(&batch).values().iter().zip(instants(self.table, &batch)) {
-                news.series.insert(*number);
+                let first = news.series.entry(*number).or_insert(at);
+                *first = at.min(*first);
                 let number = *number as usize;
                 if nodes.is_null(number) {
                     named = false;

@@ -6,7 +6,7 @@
 //! before; a stored day after a changed one is looked at too, since its first readings may stand
 //! for less time than they did.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 
 use arrow::array::{BooleanArray, RecordBatch};
@@ -17,6 +17,7 @@ use parquet::arrow::arrow_reader::RowSelection;
 
 use super::buffer::Buffer;
 use super::findings::Findings;
+use super::hung::Told;
 use super::outcome::Outcome;
 use super::part::{Merger, Part, instants};
 use super::series::{PARTS_MAX, Series};
@@ -84,9 +85,7 @@ impl Days<'_> {
             let mut before = before;
             before.retain(|_, at| *at >= midnight - DAY_MS);
             let tails = match self.appends(day, &before, series).await? {
-                Some(before) => {
-                    self.append(day, (before, &known), series, rewrite, outcome).await?
-                }
+                Some(end) => self.append(day, (end, &known), series, rewrite, outcome).await?,
                 None => self.day(day, (&before, &known), series, rewrite, outcome).await?,
             };
             known.extend(tails.iter().map(|(series, at)| (*series, *at)));
@@ -134,10 +133,14 @@ impl Days<'_> {
         let stored: u64 = self.files(day).filter_map(|file| file.rows).sum();
         let rows = usize::try_from(stored).unwrap_or(usize::MAX) + self.buffer.rows(Some(day));
         let parts = parts_of(rows, self.part_rows);
+        let told = match self.aim {
+            Aim::Rows { .. } if self.buffer.rows(Some(day)) > 0 => self.told(day, series).await?,
+            _ => Told::new(),
+        };
         let mut first = None;
         let mut changed = false;
         for part in 0..parts {
-            let merged = self.part(day, (part, parts), before, series).await?;
+            let merged = self.part(day, (part, parts), (before, &told), series).await?;
             changed = merged.changed;
             if changed || parts == 1 {
                 first = Some((part, merged));
@@ -151,7 +154,7 @@ impl Days<'_> {
         for part in 0..parts {
             let merged = match first.take_if(|(done, _)| *done == part) {
                 Some((_, merged)) => merged,
-                None => self.part(day, (part, parts), before, series).await?,
+                None => self.part(day, (part, parts), (before, &told), series).await?,
             };
             let keys = series.keys()?;
             let numbers = numbers(&merged.rows);
@@ -207,7 +210,7 @@ impl Days<'_> {
         &self,
         day: NaiveDate,
         part: (usize, usize),
-        before: &Tails,
+        (before, told): (&Tails, &Told),
         series: &mut Series,
     ) -> Result<Part, IngestError> {
         let mut batches = Vec::new();
@@ -219,7 +222,7 @@ impl Days<'_> {
                 let open = self.store.open_file(base, file).await?;
                 let rows = match part.1 {
                     1 => None,
-                    _ => Some(self.rows_of(&open, part, series).await?),
+                    _ => Some(self.selection(&open, part, series).await?),
                 };
                 if rows.as_ref().is_some_and(|rows| !rows.selects_any()) {
                     continue;
@@ -236,12 +239,13 @@ impl Days<'_> {
             batches.extend(within(series, part, batch)?);
             Ok(())
         })?;
-        let merger = Merger { table: self.table, aim: self.aim, before };
+        let going = &HashMap::new();
+        let merger = Merger { table: self.table, aim: self.aim, before, told, going };
         Ok(merger.merge(batches, known, &series.ranks())?)
     }
 
     /// The rows of a file whose series are in `part`: the others are not decoded.
-    async fn rows_of(
+    async fn selection(
         &self,
         open: &OpenFile<'_>,
         part: (usize, usize),

@@ -3,6 +3,7 @@
 use arrow::array::RecordBatch;
 
 use super::attempt;
+use super::compaction::FILES_MAX;
 use super::days::{Aim, Days};
 use super::findings::Findings;
 use super::outcome::Outcome;
@@ -43,7 +44,7 @@ impl Merging<'_> {
                 false => Effect::Commit(Purpose::Rows(self.mark.cloned())),
             };
             let mut rewrite = Rewrite::new(store, table, base.as_ref(), effect);
-            let outcome = match self.merge(waiting, base.as_ref(), &mut rewrite).await {
+            let mut outcome = match self.merge(waiting, base.as_ref(), &mut rewrite).await {
                 Ok(outcome) => outcome,
                 Err(error) => {
                     rewrite.abandon().await;
@@ -54,6 +55,10 @@ impl Merging<'_> {
                 return Ok((outcome, None));
             }
             if let Committed::Version(version) = rewrite.commit().await? {
+                let files = |day| base.iter().flat_map(|b| &b.files).filter(move |f| f.date == day);
+                let mut days = waiting.buffer.days();
+                days.retain(|day| files(Some(*day)).count() >= FILES_MAX);
+                outcome.crowded = days.into_iter().collect();
                 return Ok((outcome, Some(version)));
             }
         }

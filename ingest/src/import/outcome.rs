@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch, UInt32Array};
 use arrow::datatypes::{Int16Type, TimestampMillisecondType};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 
 use super::distress::Distress;
 use super::stale::{Hung, STALE_READINGS};
@@ -30,6 +30,8 @@ pub(super) struct Outcome {
     pub(super) stale: Vec<Reject>,
     pub(super) stays: Stays,
     pub(super) events: Vec<Event>,
+    /// Days that had many files before this one.
+    pub(super) crowded: Vec<NaiveDate>,
 }
 
 impl Outcome {
@@ -91,9 +93,7 @@ impl Outcome {
         }
         for hung in hung {
             let detail = format!(
-                "{} readings until {} repeat the one before them: {}",
-                hung.readings,
-                instant(hung.until_ms).to_rfc3339_opts(SecondsFormat::Secs, true),
+                "from here on each reading repeats the one before, until they differ: {}",
                 hung.sign.words()
             );
             let (number, at) = (hung.series, hung.from_ms);

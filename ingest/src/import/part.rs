@@ -1,11 +1,14 @@
 //! One part of a day: what the store has of some series merged with what has come of them.
 
+use std::collections::HashMap;
+
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{filter_record_batch, take_record_batch};
 use arrow::datatypes::TimestampMillisecondType;
 use arrow::error::ArrowError;
 
 use super::days::Aim;
+use super::hung::Told;
 use super::silence::Tails;
 use super::stale::{self, Hung};
 use super::waiting::{numbers, periods, union, with_periods};
@@ -31,6 +34,10 @@ pub(super) struct Merger<'a> {
     pub(super) aim: Aim,
     /// Last readings of the day before.
     pub(super) before: &'a Tails,
+    /// Hung drivers that events tell.
+    pub(super) told: &'a Told,
+    /// Up to when new readings go on with a run that was told, in milliseconds, by series.
+    pub(super) going: &'a HashMap<u32, i64>,
 }
 
 impl Merger<'_> {
@@ -48,9 +55,12 @@ impl Merger<'_> {
         let added = order.iter().filter(|row| **row as usize >= known).count();
         let duplicates = all.num_rows() - known - added;
         let (mut rows, filled) = take(all, &order, &repeats)?;
+        let places = order.len();
         let (order, stale, hung) = self.set_aside(&mut rows, order, known)?;
+        let fresh = order.iter().filter(|row| **row as usize >= known).count();
+        let withdrawn = places - added > order.len() - fresh;
         let compaction = self.aim == Aim::Compaction;
-        let mut changed = compaction || filled || order.iter().any(|row| *row as usize >= known);
+        let mut changed = compaction || filled || withdrawn || fresh > 0;
         let mut gaps = Vec::new();
         let old = periods(&rows);
         if self.table.timed() && !(compaction && old.is_some()) {
@@ -70,7 +80,7 @@ impl Merger<'_> {
         Ok(Part {
             changed: changed && rows.num_rows() > 0,
             rows,
-            added: (added - stale.num_rows()) as u64,
+            added: fresh as u64,
             duplicates: duplicates as u64,
             stale,
             hung,
@@ -78,8 +88,8 @@ impl Merger<'_> {
         })
     }
 
-    /// Takes stale readings that are new out of `rows`. One that is in the store stays: it was
-    /// fresh when it was alone.
+    /// Takes stale readings out of `rows`: the first of each run stays. What is stored of a run is
+    /// stale too where new readings of its day make it long enough.
     fn set_aside(
         &self,
         rows: &mut RecordBatch,
@@ -87,21 +97,29 @@ impl Merger<'_> {
         known: usize,
     ) -> Result<(Vec<u32>, RecordBatch, Vec<Hung>), ArrowError> {
         let none = rows.slice(0, 0);
-        if self.table != Table::Samples || self.aim == Aim::Compaction {
+        let nothing_new = order.iter().all(|row| (*row as usize) < known);
+        if self.table != Table::Samples || self.aim == Aim::Compaction || nothing_new {
             return Ok((order, none, Vec::new()));
         }
-        let runs = stale::runs(numbers(rows).values(), rows)?;
-        let new = |row: &usize| order[*row] as usize >= known;
+        let series = numbers(rows);
         let mut hung = Vec::new();
-        let mut stale: Vec<usize> = Vec::new();
-        for run in runs {
-            let rows_of_run: Vec<usize> = run.rows.clone().skip(1).filter(new).collect();
-            hung.extend(run.hung(rows, &rows_of_run));
-            stale.extend(rows_of_run);
+        let goes_on = |(number, at)| self.going.get(number).is_some_and(|until| at <= *until);
+        let mut going: Vec<usize> = Vec::new();
+        if !self.going.is_empty() {
+            let readings = series.values().iter().zip(instants(self.table, rows)).enumerate();
+            going.extend(readings.filter(|(_, r)| goes_on(*r)).map(|(row, _)| row));
+        }
+        let mut stale = going.clone();
+        for run in stale::runs(series.values(), rows, self.told)? {
+            if going.binary_search(&run.rows.start).is_err() {
+                hung.extend(run.hung(rows));
+                stale.extend(run.rows.skip(1));
+            }
         }
         if stale.is_empty() {
             return Ok((order, none, Vec::new()));
         }
+        stale.sort_unstable();
         let mut keep = vec![true; rows.num_rows()];
         for row in &stale {
             keep[*row] = false;
@@ -128,6 +146,18 @@ pub(super) fn instants(table: Table, rows: &RecordBatch) -> impl Iterator<Item =
 struct Repeat {
     place: usize,
     row: u32,
+}
+
+/// Rows sorted by series and instant, each reading once, and where each was in `batches`.
+pub(super) fn sorted(
+    table: Table,
+    batches: Vec<RecordBatch>,
+    ranks: &[u32],
+) -> Result<(RecordBatch, Vec<u32>), ArrowError> {
+    let all = union(table, batches)?;
+    let (order, repeats) = order(&numbers(&all), instants(table, &all), ranks);
+    let (rows, _) = take(all, &order, &repeats)?;
+    Ok((rows, order))
 }
 
 /// Positions of the rows that stay, sorted by series and instant, and the others.

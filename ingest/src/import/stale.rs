@@ -12,6 +12,7 @@
 //! little besides power are left alone. A reading that is published again with its own old time is
 //! one reading, and what follows it a gap.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch};
@@ -20,6 +21,7 @@ use arrow::datatypes::{DataType, Float64Type, TimestampMillisecondType};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 
+use super::hung::Told;
 use super::waiting::{SERIES, numbers};
 
 /// Equal readings in a row that make a run of them stale; the first of the run is kept.
@@ -49,6 +51,10 @@ const CONSTANT: [&str; 5] = ["sampled_at", "gpu_model", "job_id", "mem_total_byt
 const FINE: [&str; 4] =
     ["sm_active_ratio", "sm_occupancy_ratio", "tensor_active_ratio", "dram_active_ratio"];
 
+/// The columns of a [`Pulse`].
+pub(super) const PULSE: [&str; 8] =
+    ["power_w", "energy_j", "gpu_util_ratio", "temp_c", FINE[0], FINE[1], FINE[2], FINE[3]];
+
 /// What shows that equal readings are stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
@@ -74,36 +80,50 @@ impl Sign {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) rows: Range<usize>,
-    pub(super) sign: Sign,
+    /// What shows it; `None` of one that an event tells and that is too short to show by itself.
+    pub(super) sign: Option<Sign>,
+    /// Whether an event of the store tells it.
+    pub(super) told: bool,
 }
+
+/// What a hung driver repeats at least: the bits of the figures that tell it from a live GPU.
+pub(super) type Pulse = [Option<u64>; 8];
 
 /// Readings of a run that were kept aside.
 #[derive(Debug)]
 pub(super) struct Hung {
     pub(super) series: u32,
     pub(super) from_ms: i64,
-    pub(super) until_ms: i64,
-    pub(super) readings: usize,
     pub(super) sign: Sign,
 }
 
 impl Run {
-    /// What is told of the `aside` rows of the run.
-    pub(super) fn hung(&self, rows: &RecordBatch, aside: &[usize]) -> Option<Hung> {
+    /// What is told of the run, whose rows but for the first are kept aside; nothing where it was
+    /// told before.
+    pub(super) fn hung(&self, rows: &RecordBatch) -> Option<Hung> {
+        let sign = self.sign.filter(|_| !self.told)?;
         let instants = rows["sampled_at"].as_primitive::<TimestampMillisecondType>();
-        let (first, last) = (*aside.first()?, *aside.last()?);
-        Some(Hung {
-            series: numbers(rows).value(first),
-            from_ms: instants.value(first),
-            until_ms: instants.value(last),
-            readings: aside.len(),
-            sign: self.sign,
-        })
+        let first = self.rows.start + 1;
+        Some(Hung { series: numbers(rows).value(first), from_ms: instants.value(first), sign })
     }
 }
 
+/// Pulses of some rows that a hung driver can have made, by series; `of` tells which, by place and
+/// series.
+pub(super) fn pulses(rows: &RecordBatch, of: impl Fn(usize, u32) -> bool) -> HashMap<u32, Pulse> {
+    let columns = Columns::of(rows);
+    let numbers = numbers(rows);
+    let mine = numbers.values().iter().enumerate().filter(|(row, number)| of(*row, **number));
+    let mine = mine.filter(|(row, _)| columns.may_be_stale(*row));
+    mine.map(|(row, number)| (*number, columns.pulse(row))).collect()
+}
+
 /// Runs of stale readings of rows sorted by series and instant.
-pub(super) fn runs(series: &[u32], rows: &RecordBatch) -> Result<Vec<Run>, ArrowError> {
+pub(super) fn runs(
+    series: &[u32],
+    rows: &RecordBatch,
+    told: &Told,
+) -> Result<Vec<Run>, ArrowError> {
     let columns = Columns::of(rows);
     let mut found = Vec::new();
     let mut start = 0;
@@ -112,10 +132,20 @@ pub(super) fn runs(series: &[u32], rows: &RecordBatch) -> Result<Vec<Run>, Arrow
         {
             continue;
         }
-        if row - start >= STALE_READINGS && columns.may_be_stale(start) {
-            for equal in equal(rows, start..row)? {
-                let sign = columns.sign(&equal.rows, equal.known);
-                found.extend(sign.map(|sign| Run { rows: equal.rows, sign }));
+        let told = told.get(&series[start]);
+        let told = |rows: &Range<usize>| {
+            let (first, last) = (columns.instants[rows.start], columns.instants[rows.end - 1]);
+            told.is_some_and(|told| {
+                told.range(first.saturating_add(1)..).next().is_some_and(|at| *at <= last)
+            })
+        };
+        let rows_min = if told(&(start..row)) { 2 } else { STALE_READINGS };
+        if row - start >= rows_min && columns.may_be_stale(start) {
+            for equal in equal(rows, start..row, rows_min)? {
+                let (sign, told) = (columns.sign(&equal.rows, equal.known), told(&equal.rows));
+                if sign.is_some() || told {
+                    found.push(Run { rows: equal.rows, sign, told });
+                }
             }
         }
         start = row;
@@ -130,7 +160,7 @@ struct Columns<'r> {
     energy: Option<&'r Float64Array>,
     util: Option<&'r Float64Array>,
     temp: Option<&'r Float64Array>,
-    fine: Vec<&'r Float64Array>,
+    fine: [Option<&'r Float64Array>; 4],
 }
 
 impl<'r> Columns<'r> {
@@ -144,7 +174,7 @@ impl<'r> Columns<'r> {
             energy: column("energy_j"),
             util: column("gpu_util_ratio"),
             temp: column("temp_c"),
-            fine: FINE.iter().filter_map(|name| column(name)).collect(),
+            fine: FINE.map(column),
         }
     }
 
@@ -153,10 +183,16 @@ impl<'r> Columns<'r> {
         let bits = |row| {
             let power = value(self.power, row).map(|power| (0, power.to_bits()));
             let mut fine = self.fine.iter().enumerate();
-            let fine = || fine.find_map(|(n, c)| Some((n + 1, value(Some(c), row)?.to_bits())));
+            let fine = || fine.find_map(|(n, c)| Some((n + 1, value(*c, row)?.to_bits())));
             power.or_else(fine)
         };
         bits(one).is_some_and(|pulse| bits(other) == Some(pulse))
+    }
+
+    fn pulse(&self, row: usize) -> Pulse {
+        let [sm, occupancy, tensor, dram] = self.fine;
+        let figures = [self.power, self.energy, self.util, self.temp, sm, occupancy, tensor, dram];
+        figures.map(|column| value(column, row).map(f64::to_bits))
     }
 
     /// Whether a run from `row` on can have a sign at all.
@@ -173,7 +209,7 @@ impl<'r> Columns<'r> {
     fn digits(&self, row: usize) -> bool {
         let fine = |share: f64| share > 0.0 && share < 1.0 && !whole(share * 100.0);
         value(self.power, row).is_some_and(|power| power.fract() != 0.0)
-            || self.fine.iter().any(|column| value(Some(column), row).is_some_and(fine))
+            || self.fine.iter().any(|column| value(*column, row).is_some_and(fine))
     }
 
     fn partly_busy(&self, row: usize) -> bool {
@@ -218,7 +254,11 @@ struct Equal {
 }
 
 /// Long enough runs within `range` in which every measurement stays the same.
-fn equal(rows: &RecordBatch, range: Range<usize>) -> Result<Vec<Equal>, ArrowError> {
+fn equal(
+    rows: &RecordBatch,
+    range: Range<usize>,
+    rows_min: usize,
+) -> Result<Vec<Equal>, ArrowError> {
     let measured: Vec<ArrayRef> = rows
         .schema()
         .fields()
@@ -237,7 +277,7 @@ fn equal(rows: &RecordBatch, range: Range<usize>) -> Result<Vec<Equal>, ArrowErr
         if row < range.len() && keys.row(row) == keys.row(row - 1) {
             continue;
         }
-        if row - start >= STALE_READINGS {
+        if row - start >= rows_min {
             let known = measured.iter().filter(|column| column.is_valid(start)).count();
             found.push(Equal { rows: range.start + start..range.start + row, known });
         }

@@ -1,6 +1,7 @@
 mod attempts;
 mod events;
 mod faults;
+mod hung;
 mod parts;
 mod rules;
 

@@ -4,11 +4,14 @@
 //! or never, a named policy decides and the case is counted, so that it can be told.
 
 use chrono::offset::LocalResult;
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
+use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 use serde::Deserialize;
 
 use super::clock::doubled::Doubled;
+use civil::civil;
+
+mod civil;
 
 /// What a local time that exists twice means; one that never existed is read with the offset
 /// before the gap, unless it is to be rejected.
@@ -48,6 +51,13 @@ impl EpochUnit {
     }
 }
 
+/// An instant in ms since 1970, and of a time that happened twice the second one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) at: i64,
+    pub(crate) second: Option<i64>,
+}
+
 /// Reads times of one file and remembers what was doubtful.
 #[derive(Debug, Clone)]
 pub(crate) struct Moments {
@@ -60,6 +70,10 @@ pub(crate) struct Moments {
     unzoned: u64,
     example: Option<String>,
     doubled: Doubled,
+    /// The second instant of the time that was read last.
+    second: Option<i64>,
+    /// Whether who asks chooses between the two.
+    chosen: bool,
 }
 
 impl Moments {
@@ -74,6 +88,8 @@ impl Moments {
             unzoned: 0,
             example: None,
             doubled: Doubled::default(),
+            second: None,
+            chosen: false,
         }
     }
 
@@ -95,6 +111,16 @@ impl Moments {
             Some(at) if plausible(at) => Ok(Some(at)),
             Some(_) => Err(format!("`{text}` is outside the years {YEARS}")),
         }
+    }
+
+    /// The same, with both instants of a time that happened twice, for who can tell them apart.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub(crate) fn parse_both(&mut self, text: &str) -> Result<Option<Told>, String> {
+        (self.second, self.chosen) = (None, true);
+        let at = self.parse(text)?;
+        Ok(at.map(|at| Told { at, second: self.second.take() }))
     }
 
     fn read(&mut self, text: &str) -> Result<Option<i64>, String> {
@@ -142,6 +168,7 @@ impl Moments {
                 self.twice += 1;
                 self.doubt(local, "twice")?;
                 let both = [first.timestamp_millis(), second.timestamp_millis()];
+                self.second = Some(both[1]);
                 let at = match self.ambiguous {
                     Ambiguous::Later => both[1],
                     Ambiguous::Order => self.doubled.pick(0, both).unwrap_or(both[0]),
@@ -177,6 +204,9 @@ impl Moments {
         let taken = match self.ambiguous {
             Ambiguous::Later => "the later instant was taken",
             Ambiguous::Order => "they are told apart by the order of the rows",
+            _ if self.chosen => {
+                "the other times of the row tell which, or else the earlier instant was taken"
+            }
             Ambiguous::Earlier | Ambiguous::Reject => "the earlier instant was taken",
         };
         let zone = self.zone;
@@ -267,77 +297,6 @@ fn epoch(number: f64, unit: EpochUnit, text: &str) -> Result<i64, String> {
     }
     #[expect(clippy::cast_possible_truncation, reason = "checked to lie below the year 10000")]
     Ok(millis.round() as i64)
-}
-
-/// `2026-07-14T09:00:27.792+08:00` and its relatives: `/` or `-`, `T` or a space, with or without
-/// time, fraction and offset. Returns the local time and the offset in seconds.
-fn civil(text: &str) -> Option<(NaiveDateTime, Option<i64>)> {
-    let bytes = text.as_bytes();
-    let sep = *bytes.get(4)?;
-    if !(sep == b'-' || sep == b'/') || bytes.get(7) != Some(&sep) {
-        return None;
-    }
-    let year = i32::try_from(digits(bytes, 0, 4)?).ok()?;
-    let date = NaiveDate::from_ymd_opt(year, digits(bytes, 5, 2)?, digits(bytes, 8, 2)?)?;
-    if bytes.len() == 10 {
-        return Some((date.and_time(NaiveTime::MIN), None));
-    }
-    if !matches!(bytes.get(10), Some(b'T' | b' ' | b't')) || bytes.get(13) != Some(&b':') {
-        return None;
-    }
-    let (hour, minute) = (digits(bytes, 11, 2)?, digits(bytes, 14, 2)?);
-    let mut at = 16;
-    let second = if bytes.get(at) == Some(&b':') {
-        at += 3;
-        digits(bytes, 17, 2)?
-    } else {
-        0
-    };
-    let mut millis = 0;
-    if matches!(bytes.get(at), Some(b'.' | b',')) {
-        let end = bytes[at + 1..].iter().position(|b| !b.is_ascii_digit());
-        let end = end.map_or(bytes.len(), |length| at + 1 + length);
-        millis = bytes[at + 1..end]
-            .iter()
-            .take(3)
-            .zip([100, 10, 1])
-            .fold(0, |sum, (b, unit)| sum + u32::from(b - b'0') * unit);
-        at = end;
-    }
-    let time = NaiveTime::from_hms_milli_opt(hour, minute, second, millis)?;
-    let offset = offset_s(text.get(at..)?.trim())?;
-    Some((date.and_time(time), offset))
-}
-
-/// Outer `None`: no offset at all can be read; inner `None`: there is none.
-#[expect(clippy::option_option, reason = "absent and unreadable are two things")]
-fn offset_s(text: &str) -> Option<Option<i64>> {
-    match text {
-        "" => return Some(None),
-        "Z" | "z" | "UTC" => return Some(Some(0)),
-        _ => {}
-    }
-    let (sign, rest) = match text.as_bytes()[0] {
-        b'+' => (1, &text[1..]),
-        b'-' => (-1, &text[1..]),
-        _ => return None,
-    };
-    let bytes = rest.as_bytes();
-    let hours = i64::from(digits(bytes, 0, 2)?);
-    let minutes = match bytes.len() {
-        2 => 0,
-        4 => i64::from(digits(bytes, 2, 2)?),
-        5 if bytes[2] == b':' => i64::from(digits(bytes, 3, 2)?),
-        _ => return None,
-    };
-    (hours < 24 && minutes < 60).then_some(Some(sign * (hours * 3600 + minutes * 60)))
-}
-
-fn digits(bytes: &[u8], from: usize, count: usize) -> Option<u32> {
-    bytes
-        .get(from..from + count)?
-        .iter()
-        .try_fold(0, |sum, b| b.is_ascii_digit().then(|| sum * 10 + u32::from(b - b'0')))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Columns are found by name in the header, or named by [`SacctOptions::columns`]. Times are read
 //! as UTC (ask with `TZ=UTC sacct ...`) unless a zone is given, which is told. Job steps are no jobs: they only
 //! fill in what the job's own row lacks, so a call holds its rows in memory: about 0.4 KB each.
-//! Which attempt a row is, the ledger's count of restarts says; without it the import tells attempts
-//! apart by submission and start.
+//! Which attempt a row is, the import tells by submission and start, and by the ledger's count of
+//! restarts where there is one. A local time of a doubled hour is told by the row's other times.
 //!
 //! # Source
 //! `sacct(1)` and `slurm.conf(5)` of Slurm; the columns of slurmdb's job table.

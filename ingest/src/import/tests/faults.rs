@@ -126,3 +126,79 @@ async fn imports_at_once_lose_nothing() {
     }
     assert_eq!(content(&store).await.num_rows(), 12);
 }
+
+async fn live(store: &Store) -> usize {
+    store.snapshot(Table::Samples).await.unwrap().unwrap().files.len()
+}
+
+fn reading(minute: i64) -> Import {
+    let mut import = Import::new(ImportSettings::default(), Box::new(|_| ()));
+    let rows = readings("GPU-a", &[minute * 60]);
+    let node: ArrayRef = Arc::new(StringArray::from(vec!["n1"]));
+    let columns = rows.columns().iter().cloned().chain([node]);
+    let names = ["sampled_at", "gpu_uuid", "power_w", "node"];
+    let rows = RecordBatch::try_from_iter(names.into_iter().zip(columns)).unwrap();
+    import.rows(Table::Samples, rows).unwrap();
+    import
+}
+
+#[tokio::test]
+async fn many_small_imports_leave_few_files_and_every_row() {
+    // Breaks when each import adds a file for ever, or folding them loses a row or a reader of
+    // an older version.
+    let store = Store::open("memory:///fleet").unwrap();
+    let mut older = None;
+    for minute in 0..60 {
+        let summary = reading(minute).finish(&store).await.unwrap();
+        assert_eq!((summary.rows_kept, summary.notices), (1, 0));
+        assert!(live(&store).await <= FILES_MAX, "{minute}");
+        if minute == 15 {
+            older = store.snapshot(Table::Samples).await.unwrap();
+            assert_eq!(live(&store).await, FILES_MAX, "nothing is folded before it must be");
+        }
+    }
+    let content = content(&store).await;
+    let instants = content["sampled_at"].as_primitive::<TimestampMillisecondType>().values();
+    assert_eq!(instants.len(), 60);
+    assert!(instants.windows(2).all(|pair| pair[1] - pair[0] == 60_000));
+    assert_eq!(store.read(&older.unwrap(), None).await.unwrap().num_rows(), 16);
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            std::fs::create_dir(&to).unwrap();
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failed_call_while_files_are_folded_leaves_either_state() {
+    // Breaks when a process that dies between the import and the folding leaves rows twice or not
+    // at all.
+    let (begun, store) = store();
+    for minute in 0..16 {
+        reading(minute).finish(&store).await.unwrap();
+    }
+    for fault in [Fault::From as fn(usize) -> Fault, Fault::AnswerLost] {
+        for k in 1.. {
+            let folder = tempfile::tempdir().unwrap();
+            copy(begun.path(), folder.path());
+            let store = Store::open(folder.path().to_str().unwrap()).unwrap();
+            let calls = Arc::new(AtomicUsize::new(0));
+            let faulty = store.wrapped(|inner| Faulty::over(inner, fault(k), Arc::clone(&calls)));
+            let outcome = reading(16).finish(&faulty).await;
+            let found = (rows(&store, Table::Samples).await, live(&store).await);
+            assert!([(16, 16), (17, 17), (17, 1)].contains(&found), "call {k}: {found:?}");
+            assert!(outcome.is_err() || found.0 == 17, "call {k}: told to be done");
+            if calls.load(Ordering::SeqCst) < k {
+                assert_eq!(found, (17, 1));
+                break;
+            }
+        }
+    }
+}

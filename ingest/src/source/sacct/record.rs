@@ -10,10 +10,11 @@ use super::duration::duration_s;
 use super::nodelist::nodes;
 use super::row::{JobRow, Texts};
 use super::state::{base_state, exit_code, unfinished, wait_status};
-use crate::source::instant::{Moments, check_run};
+use crate::source::instant::{Moments, Told, check_run};
 use crate::workload::JobFacts;
 
 mod gpus;
+mod times;
 
 use gpus::Uncounted;
 
@@ -69,10 +70,20 @@ impl<'a> Fields<'a> {
         (!matches!(text, "" | "\\N" | "NULL" | "(null)")).then_some(text)
     }
 
-    fn instant(&self, column: Column, moments: &mut Moments) -> Result<Option<i64>, String> {
+    fn instant(&self, column: Column, moments: &mut Moments) -> Result<Option<Told>, String> {
         let Some(text) = self.get(column) else { return Ok(None) };
         // The database writes 0 for "not yet".
-        Ok(moments.parse(text)?.filter(|millis| *millis != 0))
+        Ok(moments.parse_both(text)?.filter(|told| told.at != 0))
+    }
+
+    fn elapsed_s(&self) -> Option<f64> {
+        let raw = self.get(Column::ElapsedRaw).and_then(duration_s);
+        raw.or_else(|| self.get(Column::Elapsed).and_then(duration_s))
+    }
+
+    /// While a job is suspended the database keeps the instant instead of the seconds.
+    fn suspended_s(&self) -> Option<f64> {
+        self.get(Column::Suspended).and_then(duration_s).filter(|seconds| *seconds < 1e9)
     }
 }
 
@@ -144,10 +155,7 @@ impl<'o> Reader<'o> {
     ) -> Result<JobRow, String> {
         let mut row = JobRow { job_id, ..JobRow::default() };
         self.describe(&mut row, fields);
-        row.submitted_at = fields.instant(Column::Submit, moments)?;
-        row.eligible_at = fields.instant(Column::Eligible, moments)?;
-        row.started_at = fields.instant(Column::Start, moments)?;
-        row.ended_at = fields.instant(Column::End, moments)?;
+        read_times(&mut row, fields, moments)?;
         row.nodes = self.nodes(fields);
         self.settle_times(&mut row, fields)?;
         self.count_gpus(&mut row, fields);
@@ -187,24 +195,11 @@ impl<'o> Reader<'o> {
 
     /// Makes start, end and suspension agree with the state.
     fn settle_times(&mut self, row: &mut JobRow, fields: &Fields<'_>) -> Result<(), String> {
-        let elapsed_s = fields
-            .get(Column::ElapsedRaw)
-            .and_then(duration_s)
-            .or_else(|| fields.get(Column::Elapsed).and_then(duration_s));
-        let state = row.state.as_deref();
-        if state == Some("PENDING") {
-            (row.started_at, row.ended_at) = (None, None);
-        }
-        if matches!(state, Some("RUNNING" | "SUSPENDED" | "CONFIGURING")) {
-            // `squeue` and `sacct --truncate` tell when such a job would end.
-            row.ended_at = None;
-        }
+        let elapsed_s = fields.elapsed_s();
         if never_started(row, fields, elapsed_s) {
             row.started_at = None;
         }
-        let suspended_s = fields.get(Column::Suspended).and_then(duration_s);
-        // While a job is suspended the database keeps the instant instead of the seconds.
-        row.suspended_s = suspended_s.filter(|seconds| *seconds < 1e9);
+        row.suspended_s = fields.suspended_s();
         let Some(started_at) = row.started_at else { return Ok(()) };
         if row.ended_at.is_none() && !unfinished(row.state.as_deref()) {
             let held_s = elapsed_s.map(|elapsed_s| elapsed_s + row.suspended_s.unwrap_or(0.0));
@@ -215,7 +210,7 @@ impl<'o> Reader<'o> {
         check_run(started_at, ended_at)?;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds lie below 2^53")]
         let held_s = (ended_at - started_at) as f64 / 1000.0;
-        if row.suspended_s.is_none() && suspended_s.is_none() {
+        if fields.get(Column::Suspended).and_then(duration_s).is_none() {
             // Slurm's elapsed time leaves suspension out.
             row.suspended_s = elapsed_s.map(|elapsed_s| (held_s - elapsed_s).max(0.0));
         }
@@ -252,6 +247,24 @@ impl<'o> Reader<'o> {
     fn text(&mut self, text: Option<&str>) -> Option<Arc<str>> {
         text.map(|text| self.texts.share(text))
     }
+}
+
+/// The times of a row, as far as its state lets them be known.
+fn read_times(row: &mut JobRow, fields: &Fields<'_>, moments: &mut Moments) -> Result<(), String> {
+    let mut told = [None; 4];
+    let columns = [Column::Submit, Column::Eligible, Column::Start, Column::End];
+    for (told, column) in told.iter_mut().zip(columns) {
+        *told = fields.instant(column, moments)?;
+    }
+    match row.state.as_deref() {
+        Some("PENDING") => (told[2], told[3]) = (None, None),
+        // `squeue` and `sacct --truncate` tell when such a job would end.
+        Some("RUNNING" | "SUSPENDED" | "CONFIGURING") => told[3] = None,
+        _ => {}
+    }
+    let held_s = fields.elapsed_s().map(|s| s + fields.suspended_s().unwrap_or(0.0));
+    [row.submitted_at, row.eligible_at, row.started_at, row.ended_at] = times::settle(told, held_s);
+    Ok(())
 }
 
 /// Whether the row is of a job that left before it began: Slurm then writes its end as its start.

@@ -296,3 +296,29 @@ proptest! {
         prop_assert!(rows as u64 + out.rejects.len() as u64 <= out.read);
     }
 }
+
+#[test]
+fn a_doubled_hour_is_told_by_the_rest_of_the_row() {
+    // Breaks when a job that ran from the first pass of a doubled hour into the second is kept
+    // aside, or the elapsed time of a row does not say which pass it began in.
+    let zone = Some(Tz::America__Los_Angeles);
+    let text = "JobIDRaw|Submit|Eligible|Start|End|ElapsedRaw|State|NodeList\n\
+        2|2026-11-01T00:30:00|2026-11-01T00:30:00|2026-11-01T01:30:00|2026-11-01T01:10:00|2400|\
+        COMPLETED|n1\n\
+        3|2026-11-01T01:20:00|2026-11-01T01:20:00|2026-11-01T01:30:00|2026-11-01T03:00:00|5400|\
+        COMPLETED|n1\n\
+        4|2026-11-01T00:30:00|2026-11-01T00:30:00|2026-11-01T01:30:00|Unknown|60|RUNNING|n1\n\
+        5|2026-11-01T00:30:00|2026-11-01T00:30:00|2026-11-01T03:30:00|2026-11-01T01:10:00|9|\
+        COMPLETED|n1\n";
+    let out = try_import(text, &SacctOptions { zone, ..SacctOptions::default() }).unwrap();
+    let jobs = out.table(Table::Jobs);
+    assert_eq!(texts(&jobs, "job_id"), ["2", "3", "4"].map(|id| Some(id.into())));
+    let starts = ["2026-11-01T08:30:00Z", "2026-11-01T09:30:00Z", "2026-11-01T08:30:00Z"];
+    assert_eq!(millis(&jobs, "started_at"), starts.map(at));
+    let ends = [at("2026-11-01T09:10:00Z"), at("2026-11-01T11:00:00Z"), None];
+    assert_eq!(millis(&jobs, "ended_at"), ends);
+    // Neither 01:10 comes after 03:30.
+    assert_eq!(out.rejects.len(), 1);
+    assert!(out.rejects[0].reason.contains("ended before it started"), "{:?}", out.rejects);
+    assert!(out.notices.iter().any(|told| told.text.contains("times of the row tell which")));
+}
