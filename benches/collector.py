@@ -31,6 +31,7 @@ def gpu(index):
         "memory": [(40 + index % 8) * GIB, 80 * GIB],
         "power_mw": 650_500 + index,
         "energy_mj": 7_200_000_500,
+        "alive": True,
         "temp": 60 + index % 8,
         "fans": [30, 45],
         "clocks": [1980, 1981, 2619],

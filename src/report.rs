@@ -15,6 +15,7 @@ mod words;
 
 pub(crate) use answer::plural;
 pub use words::Language;
+pub(crate) use words::signed_percent;
 
 use data::ReportData;
 

@@ -1,5 +1,6 @@
 //! How good forecasts would have been: rolling origins, scored against what came.
 
+use crate::basis::{Basis, first_demand};
 use crate::error::ForecastError;
 use crate::forecast::{CalendarColumn, Forecast, ForecastSettings, forecast};
 use crate::quantile::{QuantileForecast, QuantileLevel, pinball_loss};
@@ -95,14 +96,26 @@ pub struct Backtest {
     pub by_horizon: Vec<Score>,
 }
 
+impl Backtest {
+    /// Share of outcomes inside the 80 % interval of what is used: the seasonal naive, or the model.
+    #[must_use]
+    pub fn coverage_80_ratio(&self, used: Basis) -> f64 {
+        match used {
+            Basis::SeasonalNaive => self.overall.naive_coverage_80_ratio,
+            Basis::WeeklyElasticNet | Basis::Level => self.overall.coverage_80_ratio,
+        }
+    }
+}
+
 /// Evenly spaced origins that each leave a whole horizon of truth.
 ///
 /// At least 25 steps apart where the history allows, never a whole number of seasons, so that the
-/// hour of day varies. Empty where the series is too short to leave any history.
+/// hour of day varies. The history of an origin begins with the first demand: before it there is
+/// nothing to learn from. Empty where the series is too short to leave any history.
 #[must_use]
 pub fn origins(series: &Series, horizon_steps: usize, count: usize) -> Vec<usize> {
     let season = series.season_short();
-    let earliest = (2 * series.season_long()).max(2 * season) + season;
+    let earliest = first_demand(series) + (2 * series.season_long()).max(2 * season) + season;
     let Some(room) = series.len().checked_sub(horizon_steps + earliest) else {
         return Vec::new();
     };
@@ -232,6 +245,27 @@ fn inside(forecast: &QuantileForecast, step: usize, actual: f64, low: u16, high:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_origin_lies_before_the_series_began() {
+        // Breaks if a team that is new is forecast from hours in which nobody knew of it: 35 days,
+        // of which the last `known` hours are seen.
+        let of = |known: usize| {
+            let gpus = |hour: usize| (hour >= 840 - known).then_some((hour % 24) as f64);
+            Series::new("new", 0, 3_600, (0..840).map(gpus).collect()).unwrap()
+        };
+        let settings = ForecastSettings { horizon_steps: 24, ..ForecastSettings::default() };
+        for known in [12, 240, 383] {
+            // 15 days of history and one of truth are 384 hours.
+            assert_eq!(origins(&of(known), 24, 8), Vec::<usize>::new(), "{known}");
+            assert!(forecast(&of(known), &[], &settings).is_ok(), "{known}");
+        }
+        for known in [480, 600] {
+            let at = origins(&of(known), 24, 8);
+            assert!(at[0] >= 840 - known + 360, "{at:?}");
+            backtest(&of(known), &[], &settings, &at).unwrap();
+        }
+    }
 
     #[test]
     fn no_skill_is_stated_against_an_exact_benchmark() {

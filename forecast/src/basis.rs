@@ -61,7 +61,8 @@ pub enum Reason {
     },
     /// Demand moved to another level and stayed.
     LevelShift {
-        /// First day of the new level, milliseconds UTC.
+        /// The middle of the first day of the new level, milliseconds UTC: days are counted back
+        /// from the end of the series, and may begin on the local day before.
         at_ms: i64,
         /// Median before, in GPUs.
         before_gpus: f64,
@@ -85,7 +86,9 @@ impl Reason {
             Self::TooLittleHistory { have_days, need_days } => format!(
                 "{have_days:.1} days of history, {need_days:.0} needed to learn a weekly pattern"
             ),
-            Self::Constant { gpus } => format!("demand was {gpus} GPUs in every step seen"),
+            Self::Constant { gpus } => {
+                format!("demand was {} GPUs in every step seen", (gpus * 10.0).round() / 10.0)
+            }
             Self::AllZero => "demand was 0 in every step seen".to_owned(),
             Self::Gaps { missing, steps } => {
                 format!("{missing} of {steps} steps were not seen and are left out")
@@ -139,15 +142,17 @@ pub(crate) fn judge(series: &Series) -> Vec<Reason> {
     reasons
 }
 
-/// Index of the first step with demand above 0 (0 where there is none).
+/// Index of the first step with demand above 0; where there is none, of the first that was seen.
 pub(crate) fn first_demand(series: &Series) -> usize {
-    series.values().iter().position(|v| v.is_some_and(|v| v > 0.0)).unwrap_or(0)
+    let first = |of: fn(&Option<f64>) -> bool| series.values().iter().position(of);
+    first(|v| v.is_some_and(|v| v > 0.0)).or_else(|| first(Option::is_some)).unwrap_or(0)
 }
 
 /// Days looked back for a level shift, and days that must lie on each side of it.
 const SHIFT_DAYS: usize = 56;
 const SHIFT_DAYS_BEFORE: usize = 14;
 const SHIFT_DAYS_AFTER: usize = 3;
+const HALF_DAY_MS: i64 = 43_200_000;
 
 /// The split of the last eight weeks into two levels, where it is far beyond the daily noise.
 ///
@@ -157,15 +162,19 @@ fn level_shift(series: &Series) -> Option<Reason> {
     let per_day = (86_400 / series.step_s()).max(1) as usize;
     let days: Vec<(usize, f64)> = daily_medians(series, per_day);
     let days = &days[days.len().saturating_sub(SHIFT_DAYS)..];
-    let (split, noise) = (SHIFT_DAYS_BEFORE..(days.len() + 1).saturating_sub(SHIFT_DAYS_AFTER))
+    let (split, noise) = (SHIFT_DAYS_BEFORE..days.len())
         .map(|k| (k, (deviation(&days[..k]) + deviation(&days[k..])) / days.len() as f64))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    // One that is younger is no level yet, and is not dated to a day on which it was not.
+    if days.len() - split < SHIFT_DAYS_AFTER {
+        return None;
+    }
     let before_gpus = level(&days[..split]);
     let after_gpus = level(&days[split..]);
     let change = (after_gpus - before_gpus).abs();
     let large = change > 0.25 * before_gpus.max(after_gpus);
     (large && change > 6.0 * noise && change > 0.0).then(|| Reason::LevelShift {
-        at_ms: series.step_start_ms(days[split].0),
+        at_ms: series.step_start_ms(days[split].0) + HALF_DAY_MS,
         before_gpus,
         after_gpus,
     })
@@ -225,9 +234,34 @@ mod tests {
         let reasons = judge(&hourly(values));
         assert_eq!(
             reasons,
-            [Reason::LevelShift { at_ms: 30 * 86_400_000, before_gpus: 55.0, after_gpus: 125.0 }]
+            [Reason::LevelShift {
+                at_ms: 30 * 86_400_000 + HALF_DAY_MS,
+                before_gpus: 55.0,
+                after_gpus: 125.0
+            }]
         );
-        assert_eq!(reasons[0].to_string(), "level shift on 1970-01-31: from 55.0 to 125.0 GPUs");
+        let told = "level shift on 1970-01-31: from 55.0 to 125.0 GPUs";
+        assert_eq!(reasons[0].to_string(), told);
+        // The same told at any hour of a later day.
+        for hours in [1, 11, 13, 23] {
+            let values = rhythm(44 * 24 + hours, |i| if i < 30 * 24 { 50.0 } else { 120.0 });
+            assert_eq!(judge(&hourly(values))[0].to_string(), told, "{hours}");
+        }
+        // Two days of zero are no level, and three are one since the day on which they began.
+        let zero = |days: usize| {
+            rhythm(33 * 24, move |_| 50.0)
+                .into_iter()
+                .enumerate()
+                .map(move |(i, gpus)| if i < (33 - days) * 24 { gpus } else { Some(0.0) })
+        };
+        let shifts = |days| judge(&hourly(zero(days).collect())).len();
+        assert_eq!((shifts(1), shifts(2), shifts(3)), (0, 0, 1));
+        let told = judge(&hourly(zero(3).collect()))[0].to_string();
+        assert!(told.starts_with("level shift on 1970-01-31: "), "{told}");
+        assert_eq!(
+            Reason::Constant { gpus: 0.857_142_857 }.to_string(),
+            "demand was 0.9 GPUs in every step seen"
+        );
     }
 
     #[test]

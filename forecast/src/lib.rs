@@ -54,7 +54,7 @@ pub use forecast::{
 };
 pub use plan::{
     Advice, Ground, Meets, PLAN_WEEKS_MAX, PLAN_WEEKS_MIN, Plan, PlanSettings, PlanWeek, Rule,
-    TREND_WEEKS_MIN, Together, Wait, advise, plan, together,
+    TREND_WEEKS_MIN, Together, Wait, advise, fullest_week, plan, together,
 };
 pub use propose::{
     Band, DividedBy, HeldOut, LABELLED_MAX, LABELLED_MIN, LabelledJob, PARTS, Proposer,

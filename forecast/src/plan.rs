@@ -8,7 +8,7 @@
 //! twentieth. What counts as a trend, and what is held as a level, stands in `plan/trend.rs`.
 
 use crate::error::{ForecastError, whole_gpus};
-use crate::quantile::{QuantileForecast, QuantileLevel};
+use crate::quantile::{QuantileForecast, QuantileLevel, of_sorted};
 use crate::series::Series;
 
 mod advice;
@@ -180,6 +180,15 @@ pub struct Plan {
     pub horizon_reason: String,
 }
 
+impl Plan {
+    /// GPUs left free in the fullest week ahead; `None` where none is looked at.
+    #[must_use]
+    pub fn spare_gpus(&self) -> Option<f64> {
+        let free = self.weeks.iter().map(|week| week.headroom_gpus).reduce(f64::min);
+        free.map(|gpus| gpus.max(0.0))
+    }
+}
+
 /// Plans capacity for one series.
 ///
 /// # Errors
@@ -261,6 +270,26 @@ pub fn plan(
         weeks,
         fan,
     })
+}
+
+/// The level of the fullest week behind, in GPUs: the highest that a week of the history counted
+/// with, or, under half a week of it, the level of all its steps. `None` where nothing was seen.
+/// A history that is too short to plan from tells that much.
+///
+/// # Errors
+/// [`ForecastError::Setting`] for weeks that do not lie around the end of the series.
+pub fn fullest_week(
+    series: &Series,
+    settings: &PlanSettings,
+) -> Result<Option<f64>, ForecastError> {
+    let weeks = Weeks::of(series, settings)?.levels(series);
+    let highest = weeks.iter().map(|week| week.gpus).reduce(f64::max);
+    Ok(highest.or_else(|| {
+        let first = crate::basis::first_demand(series);
+        let mut seen: Vec<f64> = series.values()[first..].iter().flatten().copied().collect();
+        seen.sort_by(f64::total_cmp);
+        of_sorted(&seen, 0.9)
+    }))
 }
 
 fn horizon_reason(asked: usize, have: usize) -> String {

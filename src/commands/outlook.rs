@@ -1,5 +1,6 @@
 //! Looking ahead: series and capacity out of SQL, for the forecaster.
 
+pub(super) mod ahead;
 mod capacity;
 mod clusters;
 pub(super) mod expansion;
@@ -279,6 +280,20 @@ pub(super) fn in_steps(
     Ok(Series::new(series.name(), local.start_ms() - shift, step_s, local.values().to_vec())?)
 }
 
+/// `settings` with the starts of the local weeks around a load.
+fn over_weeks(load: &Series, settings: PlanSettings, calendar: &Calendar) -> PlanSettings {
+    let weeks = i64::try_from(settings.horizon_weeks.min(PLAN_WEEKS_MAX)).unwrap_or_default() + 1;
+    let until = load.end_ms() + weeks * 7 * 24 * HOUR_MS;
+    let week_starts_ms = calendar.week_starts_ms(load.start_ms(), until);
+    PlanSettings { week_starts_ms, ..settings }
+}
+
+/// The level of the fullest local week of a load, in GPUs.
+fn fullest_week(load: &Series, calendar: &Calendar) -> Result<Option<f64>, ForecastError> {
+    let settings = over_weeks(load, PlanSettings::default(), calendar);
+    loadline_forecast::fullest_week(load, &settings)
+}
+
 /// The plan of a load over local weeks, to be ordered on a local day.
 pub(super) fn planned(
     load: &Series,
@@ -286,11 +301,8 @@ pub(super) fn planned(
     settings: PlanSettings,
     calendar: &Calendar,
 ) -> Result<Plan, ForecastError> {
-    let weeks = i64::try_from(settings.horizon_weeks.min(PLAN_WEEKS_MAX)).unwrap_or_default() + 1;
-    let until = load.end_ms() + weeks * 7 * 24 * HOUR_MS;
-    let week_starts_ms = calendar.week_starts_ms(load.start_ms(), until);
     let lead_time_days = settings.lead_time_days;
-    let settings = PlanSettings { week_starts_ms, ..settings };
+    let settings = over_weeks(load, settings, calendar);
     let mut plan = loadline_forecast::plan(load, capacity_gpus, &settings)?;
     // Days before are days of the calendar, of which one in spring has 23 hours.
     plan.order_by_ms = plan.needed_ms.map(|at| calendar.days_before_ms(at, lead_time_days));

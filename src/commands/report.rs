@@ -100,7 +100,7 @@ pub(super) async fn gather(
     let given_back = planner.filter(|_| idle.fleet.gpu_hours_per_week.is_some());
     let after_clean_up = given_back.map(|planner| planner.plans(&what_if(true))).transpose()?;
     let mut outlook = looked.outlook;
-    if let Some(plans) = &now {
+    if let Some(plans) = after_clean_up.as_ref().or(now.as_ref()) {
         outlook.load_basis = plans.fleet.plan.is_ok().then_some(plans.fleet.scope.basis);
         outlook.notes.extend(look::planned(plans, zone));
     }

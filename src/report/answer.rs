@@ -76,7 +76,7 @@ pub(crate) fn coverage(data: &ReportData, language: Language) -> String {
 }
 
 /// A number of GPUs with one digit behind the point.
-fn tenths(gpus: f64) -> String {
+pub(crate) fn tenths(gpus: f64) -> String {
     number((gpus * 10.0).round() / 10.0)
 }
 

@@ -11,6 +11,7 @@ use super::headroom::Headroom;
 use super::lack::Lack;
 use super::note::Note;
 use super::planned::LoadBasis;
+use super::tested::Tested;
 pub use decision::{Action, Decision, PoolDecision};
 pub use job::{JobEvidence, JobFinding, VerdictUse};
 
@@ -258,6 +259,11 @@ pub struct Outlook {
     pub skill_reason: Option<String>,
     /// Share of outcomes inside the 80 % interval in the backtest.
     pub interval_coverage_80_ratio: Option<f64>,
+    /// Why GPUs are not to be switched by the forecast alone; `None` where they can be.
+    pub forecast_warning: Option<String>,
+    /// What these rest on.
+    #[serde(skip)]
+    pub tested: Option<Tested>,
     /// Reasons and warnings.
     pub notes: Vec<Note>,
 }

@@ -87,9 +87,13 @@ fn teams(text: &mut String, data: &ReportData, words: &Words) {
     text.push_str(&format!("\n## {title}\n\n"));
     let known = data.teams.iter().any(|team| team.gpu_hours_busy.is_some());
     let priced = data.teams.iter().any(|team| team.cost.is_some_and(|cost| cost > 0.0));
-    let mut head = vec![name.to_owned(), words.held.to_owned()];
+    let hours_of = |what: &str| match words.code {
+        "zh" => format!("{what}（{}）", words.gpu_hours),
+        _ => format!("{what}, {}", words.gpu_hours),
+    };
+    let mut head = vec![name.to_owned(), hours_of(words.held)];
     if known {
-        head.extend([words.busy.to_owned(), words.idle_held.to_owned()]);
+        head.extend([hours_of(words.busy), hours_of(words.idle_held)]);
     }
     if priced {
         head.push(data.currency.clone());
@@ -112,11 +116,13 @@ fn teams(text: &mut String, data: &ReportData, words: &Words) {
 fn pools(text: &mut String, data: &ReportData, language: Language) {
     let words = language.words();
     let zone: Tz = data.timezone.parse().unwrap_or(Tz::UTC);
-    let head = PoolDecision::head(words);
+    let cleaned = data.decision.cleans().is_some();
+    let head = PoolDecision::head(words, cleaned);
     let right = "---:|".repeat(head.len() - 2);
     text.push_str(&format!("| {} |\n|---|{right}---|\n", head.join(" | ")));
     for pool in &data.decision.pools {
-        let cells: Vec<String> = pool.cells(language, zone).iter().map(|text| cell(text)).collect();
+        let cells: Vec<String> =
+            pool.cells(cleaned, language, zone).iter().map(|text| cell(text)).collect();
         text.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
     text.push('\n');

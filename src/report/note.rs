@@ -28,8 +28,6 @@ pub enum Note {
     Plan(Planned),
     /// What the plans of several pools come to.
     Plans(FleetPlanned),
-    /// The plans give back nothing of what is held idle, as the decision does.
-    AsItIs,
     /// Why there is no plan.
     NoPlan {
         /// Pool it is missing for; `None` for the fleet.
@@ -117,7 +115,6 @@ impl Note {
             }
             Self::Plan(planned) => planned.text(Language::En),
             Self::Plans(plans) => plans.text(Language::En),
-            Self::AsItIs => "These plans give back nothing of what jobs hold while idle; the decision does, before anything is bought.".to_owned(),
             Self::NoPlan { pool, lack } => {
                 let of = pool.as_ref().map_or_else(String::new, |pool| format!(" for pool {pool}"));
                 format!("No plan{of}: {}.", lack.with_remedy(Language::En))
@@ -132,9 +129,11 @@ impl Note {
                 minute(*last_at, *zone),
                 cluster.as_ref().map_or("the fleet".to_owned(), |name| format!("cluster {name}"))
             ),
-            Self::Expansion { pool, conclusion, .. } => {
-                format!("Expansion rule for pool {pool}: {conclusion}.")
-            }
+            Self::Expansion { pool, conclusion, weeks_asked, held_ratio, .. } => format!(
+                "Expansion rule for pool {pool}: {conclusion}; {weeks_asked} weeks in a row are \
+                 asked for, and {} was held in the last.",
+                percent(*held_ratio, Language::En.words())
+            ),
             Self::NoExpansion { weeks_asked, ratio, keep, unknown } => {
                 let share = percent(Some(*ratio), Language::En.words());
                 let kept = (*keep > 0).then(|| {
@@ -161,9 +160,6 @@ impl Note {
             }
             Self::Plan(planned) => planned.text(Language::Zh),
             Self::Plans(plans) => plans.text(Language::Zh),
-            Self::AsItIs => {
-                "以上规划未计入收回占而不用的部分；决策先计入收回，再考虑采购。".to_owned()
-            }
             Self::NoPlan { pool, lack } => {
                 let of = pool.as_ref().map_or_else(String::new, |pool| format!("分区 {pool} "));
                 format!("{of}无法规划：{}。", lack.with_remedy(Language::Zh))
@@ -192,10 +188,13 @@ impl Note {
                 };
                 let queue: Vec<String> = waiting.iter().map(gpus).collect();
                 let queue = queue.join("、");
+                // The conclusion begins with its verdict and how many weeks in a row there were.
+                let run = conclusion.split_whitespace().nth(1).unwrap_or_default();
                 format!(
-                    "扩容规则（分区 {pool}）：{verdict}。规则为连续 {weeks_asked} 周占用高于 {} 且排队增长；最近一周占用 {}，各周平均排队 {queue} 块 GPU。",
+                    "扩容规则（分区 {pool}）：{verdict}。已连续 {run} 周占用高于 {}，规则要求连续 {weeks_asked} 周且排队增长；最近一周占用 {}，最近 {} 周平均排队 {queue} 块 GPU。",
                     percent(Some(*ratio), words),
-                    percent(*held_ratio, words)
+                    percent(*held_ratio, words),
+                    waiting.len()
                 )
             }
             Self::NoExpansion { weeks_asked, ratio, keep, unknown } => {
@@ -230,7 +229,9 @@ fn reason_zh(reason: &Reason, zone: Tz) -> String {
         Reason::TooLittleHistory { have_days, need_days } => {
             format!("历史只有 {have_days:.1} 天，学习周规律需要 {need_days:.0} 天")
         }
-        Reason::Constant { gpus } => format!("需求始终为 {gpus} 块 GPU"),
+        Reason::Constant { gpus } => {
+            format!("需求始终为 {} 块 GPU", number((gpus * 10.0).round() / 10.0))
+        }
         Reason::AllZero => "需求始终为 0".to_owned(),
         Reason::Gaps { missing, steps } => {
             format!("{steps} 个时段中有 {missing} 个没有数据，未计入")

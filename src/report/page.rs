@@ -80,18 +80,23 @@ fn table(head: &[&str], rows: &[Vec<String>], words: &Words) -> String {
         })
         .collect();
     let cells = |row: &[String], tag: &str| -> String {
-        let cell = |(cell, numeric): (&String, &bool)| {
+        let cell = |((cell, numeric), title): ((&String, &bool), &&str)| {
             let class = if *numeric { " class=\"n\"" } else { "" };
-            format!("<{tag}{class}>{}</{tag}>", escape(cell))
+            // Stands in front of the cell where a narrow screen stacks the cells of a row.
+            let title = match tag {
+                "td" => format!(" data-title=\"{}\"", escape(title)),
+                _ => String::new(),
+            };
+            format!("<{tag}{class}{title}>{}</{tag}>", escape(cell))
         };
-        row.iter().zip(&numeric).map(cell).collect()
+        row.iter().zip(&numeric).zip(head).map(cell).collect()
     };
-    let head: Vec<String> = head.iter().map(|text| (*text).to_owned()).collect();
+    let titles: Vec<String> = head.iter().map(|text| (*text).to_owned()).collect();
     let body: String = rows.iter().map(|row| format!("<tr>{}</tr>", cells(row, "td"))).collect();
     format!(
         "<div class=\"scroll\"><table{}><thead><tr>{}</tr></thead><tbody>{body}</tbody></table></div>",
-        if head.len() > 5 { " class=\"many\"" } else { "" },
-        cells(&head, "th")
+        if head.len() > 5 { " class=\"many\"" } else { " class=\"few\"" },
+        cells(&titles, "th")
     )
 }
 

@@ -7,10 +7,10 @@ mod reason;
 use chrono_tz::Tz;
 use loadline_forecast::{Advice, Ground, Meets, Plan};
 
-use super::answer::plural;
+use super::answer::{plural, tenths};
 use super::words::Language;
 pub use fleet::FleetPlanned;
-pub(super) use fleet::named;
+pub(super) use fleet::{free, named, open};
 pub use load::LoadBasis;
 use reason::day;
 pub(super) use reason::wait_name;
@@ -21,6 +21,8 @@ pub use reason::{earliest, ground, wait};
 pub struct Planned {
     /// Pool it is of; `None` for a fleet that has no several pools.
     pub pool: Option<String>,
+    /// GPUs of its idle-held hours that are given back; `None` where nothing is.
+    pub gpus_given_back: Option<f64>,
     /// What the load is.
     pub load: LoadBasis,
     /// What to do.
@@ -51,6 +53,7 @@ impl Planned {
     pub fn new(plan: &Plan, load: LoadBasis, advice: Advice, level: f64, zone: Tz) -> Self {
         Self {
             pool: None,
+            gpus_given_back: None,
             load,
             advice,
             meets: plan.meets,
@@ -151,20 +154,33 @@ impl Planned {
         let load = self.load.text(language);
         let trend = ground(&self.ground, self.trend_gpus_per_week, self.zone, language);
         let conclusion = self.conclusion(language);
+        let back = given_back(self.gpus_given_back, language);
         match (&self.pool, language) {
             (None, Language::En) => {
-                format!("Plan: {conclusion}. It rests on {load}; {LEVEL_EN}. Trend: {trend}.")
+                format!("Plan{back}: {conclusion}. It rests on {load}; {LEVEL_EN}. Trend: {trend}.")
             }
             (None, Language::Zh) => {
-                format!("规划：{conclusion}。依据为{load}；{LEVEL_ZH}。趋势：{trend}。")
+                format!("规划{back}：{conclusion}。依据为{load}；{LEVEL_ZH}。趋势：{trend}。")
             }
             (Some(pool), Language::En) => {
-                format!("Plan for pool {pool}: {conclusion}. Trend: {trend}.")
+                format!("Plan for pool {pool}{back}: {conclusion}. Trend: {trend}.")
             }
             (Some(pool), Language::Zh) => {
-                format!("分区 {pool} 规划：{conclusion}。趋势：{trend}。")
+                format!("分区 {pool} 规划{back}：{conclusion}。趋势：{trend}。")
             }
         }
+    }
+}
+
+/// That a plan takes back what is held idle, behind its name.
+fn given_back(gpus: Option<f64>, language: Language) -> String {
+    let gpus = gpus.filter(|gpus| *gpus >= 0.05).map(tenths);
+    match (gpus, language) {
+        (None, _) => String::new(),
+        (Some(gpus), Language::En) => {
+            format!(", with {gpus} GPUs that are held while idle given back")
+        }
+        (Some(gpus), Language::Zh) => format!("（已计入收回占而不用的 {gpus} 块）"),
     }
 }
 

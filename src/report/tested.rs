@@ -2,13 +2,18 @@
 
 use loadline_forecast::{Backtest, Basis, Forecast, NoSkill, Reason};
 
-use super::words::{Language, percent};
+use super::words::{Language, percent, signed_percent};
+
+/// Below this share of outcomes an 80 % interval is no ground to switch GPUs by.
+const COVERED_RATIO_MIN: f64 = 0.7;
 
 /// The model behind a forecast and how it did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tested {
     /// Model that was used.
     pub basis: Basis,
+    /// Model that was judged, did worse than the seasonal naive and made way for it.
+    pub lost: Option<Basis>,
     /// Why no model was fitted; `None` where one was.
     pub plain: Option<Plain>,
     /// Origins of the backtest; `None` without one.
@@ -35,28 +40,24 @@ pub enum Plain {
 impl Tested {
     /// How `forecast` was made and did in the backtest behind it.
     #[must_use]
-    pub fn new(forecast: &Forecast, tested: Option<&Backtest>) -> Self {
+    pub fn new(forecast: &Forecast, tested: Option<&Backtest>, lost: Option<Basis>) -> Self {
         let has = |kind: fn(&Reason) -> bool| forecast.reasons.iter().any(kind);
         let plain = if has(|reason| matches!(reason, Reason::TooLittleHistory { .. })) {
             Some(Plain::Short)
         } else if has(|reason| matches!(reason, Reason::Constant { .. } | Reason::AllZero)) {
             Some(Plain::Flat)
         } else {
-            let tried = tested.and_then(|tested| tested.forecasts.first());
-            let tried = tried.map_or(forecast.basis, |made| made.basis);
-            let modelled = [tried, forecast.basis].contains(&Basis::WeeklyElasticNet);
-            (!modelled).then_some(Plain::Gaps)
+            let tried = lost.unwrap_or(forecast.basis);
+            (tried != Basis::WeeklyElasticNet).then_some(Plain::Gaps)
         };
         Self {
             basis: forecast.basis,
+            lost,
             plain,
             origins: tested.map(|tested| tested.origins.len()),
             skill_ratio: tested.and_then(|tested| tested.overall.skill().ok()),
             no_skill: tested.and_then(|tested| tested.overall.skill().err()),
-            coverage_80_ratio: tested.map(|tested| match forecast.basis {
-                Basis::SeasonalNaive => tested.overall.naive_coverage_80_ratio,
-                Basis::WeeklyElasticNet | Basis::Level => tested.overall.coverage_80_ratio,
-            }),
+            coverage_80_ratio: tested.map(|tested| tested.coverage_80_ratio(forecast.basis)),
         }
     }
 
@@ -68,6 +69,33 @@ impl Tested {
             (None, Some(why)) => Some(why.to_string()),
             (None, None) => Some("the history is too short for a backtest".to_owned()),
         }
+    }
+
+    /// Why GPUs are not to be switched by the forecast alone, as clauses; `None` where they can be.
+    #[must_use]
+    pub fn warning(&self, language: Language) -> Option<String> {
+        let covered = self.coverage_80_ratio.filter(|ratio| *ratio < COVERED_RATIO_MIN);
+        let covered = covered.map(|ratio| percent(Some(ratio), language.words()));
+        let covered = match (covered, language) {
+            (None, _) => None,
+            (Some(share), Language::En) => {
+                Some(format!("{share} of outcomes lay inside the 80 % interval"))
+            }
+            (Some(share), Language::Zh) => Some(format!("80 % 区间只覆盖 {share} 的结果")),
+        };
+        let worse = self.skill_ratio.filter(|skill| self.lost.is_some() || *skill < 0.0);
+        let worse = match (worse.map(|skill| told(skill, language)), self.origins, language) {
+            (Some(skill), _, Language::En) => {
+                Some(format!("the model does worse than the seasonal naive ({skill})"))
+            }
+            (Some(skill), _, Language::Zh) => Some(format!("模型不如季节性朴素预测（{skill}）")),
+            (None, None, Language::En) => Some("no backtest tells what it is worth".to_owned()),
+            (None, None, Language::Zh) => Some("没有回测，不知道它的可信程度".to_owned()),
+            (None, Some(_), _) => None,
+        };
+        let parts: Vec<String> = worse.into_iter().chain(covered).collect();
+        let and = if language == Language::Zh { "，" } else { ", and " };
+        (!parts.is_empty()).then(|| parts.join(and))
     }
 
     /// The line.
@@ -102,7 +130,7 @@ impl Tested {
                 Some(Plain::Short) | None => "the history is too short to learn a pattern",
             }
             .to_owned(),
-            (Some(origins), Some(skill)) if self.basis == Basis::SeasonalNaive && skill < 0.0 => {
+            (Some(origins), Some(skill)) if self.lost.is_some() => {
                 format!(
                     "used because the model does worse than it in a backtest over {origins} \
                      origins ({}); {covered} of outcomes lay inside its 80 % interval",
@@ -138,7 +166,7 @@ impl Tested {
                 Some(Plain::Short) | None => "历史太短，学不到规律",
             }
             .to_owned(),
-            (Some(origins), Some(skill)) if self.basis == Basis::SeasonalNaive && skill < 0.0 => {
+            (Some(origins), Some(skill)) if self.lost.is_some() => {
                 format!(
                     "采用它是因为在 {origins} 个起点的回测中模型不如它（{}），其 80 % 区间实际覆盖 \
                      {covered}",
@@ -173,8 +201,8 @@ fn told(skill: f64, language: Language) -> String {
             format!("a score {:.0} times as large, where less is better", 1.0 - skill)
         }
         Language::Zh if skill < -1.0 => format!("误差为其 {:.0} 倍", 1.0 - skill),
-        Language::En => format!("skill {:+.0} %", skill * 100.0),
-        Language::Zh => format!("技巧 {:+.0} %", skill * 100.0),
+        Language::En => format!("skill {}", signed_percent(skill)),
+        Language::Zh => format!("技巧 {}", signed_percent(skill)),
     }
 }
 
@@ -186,7 +214,7 @@ mod tests {
     fn told(values: Vec<Option<f64>>) -> [String; 2] {
         let series = Series::new("fleet", 0, 3_600, values).unwrap();
         let made = forecast(&series, &[], &ForecastSettings::default()).unwrap();
-        [Language::En, Language::Zh].map(|language| Tested::new(&made, None).text(language))
+        [Language::En, Language::Zh].map(|language| Tested::new(&made, None, None).text(language))
     }
 
     #[test]

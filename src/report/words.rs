@@ -61,6 +61,7 @@ pub(crate) struct Words {
     pub(crate) energy: &'static str,
     pub(crate) energy_site: &'static str,
     pub(crate) whole_days: &'static str,
+    pub(crate) nodes_mean: &'static str,
     pub(crate) carbon: &'static str,
     pub(crate) no_ledger: &'static str,
     pub(crate) floor: &'static str,
@@ -74,14 +75,18 @@ pub(crate) struct Words {
     pub(crate) available: &'static str,
     pub(crate) full_from: &'static str,
     pub(crate) missing: &'static str,
+    pub(crate) missing_after: &'static str,
+    pub(crate) free_in_fullest: &'static str,
     pub(crate) to_order: &'static str,
     pub(crate) order_by: &'static str,
     pub(crate) now: &'static str,
     pub(crate) advice: &'static str,
     pub(crate) pool_buys: &'static str,
     pub(crate) pool_cleans: &'static str,
+    pub(crate) pool_cleans_and_watches: &'static str,
     pub(crate) pool_watches: &'static str,
     pub(crate) pool_fits: &'static str,
+    pub(crate) pool_just_fits: &'static str,
     pub(crate) no_plan: &'static str,
     pub(crate) none_found: &'static str,
     pub(crate) unknown: &'static str,
@@ -141,6 +146,7 @@ const EN: Words = Words {
     energy: "energy of the GPU boards, while their power was read",
     energy_site: "the same with the overhead of the site, PUE",
     whole_days: "Means of whole local days; what the period holds of other days is in the sums, not in this chart.",
+    nodes_mean: "Mean utilisation of the node's GPUs over the time that was read, and the share of the time that was.",
     carbon: "carbon of that energy",
     no_ledger: "No ledger tells who held the GPUs.",
     floor: " (the most ever held at once: how many are installed is not known)",
@@ -154,14 +160,18 @@ const EN: Words = Words {
     available: "GPUs available",
     full_from: "Full in the week of",
     missing: "GPUs missing",
+    missing_after: "Missing after clean-up",
+    free_in_fullest: "Free in the fullest week",
     to_order: "To order",
     order_by: "Order by",
     now: "now",
     advice: "What to do",
     pool_buys: "buy",
-    pool_cleans: "clean up first",
+    pool_cleans: "clean up: that is enough",
+    pool_cleans_and_watches: "clean up first, then watch",
     pool_watches: "watch",
     pool_fits: "fits",
+    pool_just_fits: "full, and no GPU is missing: fits",
     no_plan: "no plan",
     none_found: "Nothing to report.",
     unknown: "unknown",
@@ -221,6 +231,7 @@ const ZH: Words = Words {
     energy: "GPU 板卡能耗（仅计读到功率的时间）",
     energy_site: "计入机房开销的能耗，PUE 为",
     whole_days: "每点为一个完整自然日的均值；首尾不完整的日子计入合计，但不画在图中。",
+    nodes_mean: "各节点 GPU 在已观测时间内的平均利用率，以及已观测时间的占比。",
     carbon: "相应的碳排放",
     no_ledger: "没有作业账目，不知道谁占用了 GPU。",
     floor: "（同时占用的历史峰值，装机数未知）",
@@ -234,14 +245,18 @@ const ZH: Words = Words {
     available: "可用 GPU",
     full_from: "达到容量的一周",
     missing: "缺口",
+    missing_after: "清理后缺口",
+    free_in_fullest: "最忙一周的空闲",
     to_order: "应采购",
     order_by: "最迟下单",
     now: "现在",
     advice: "建议",
     pool_buys: "采购",
-    pool_cleans: "先清理",
+    pool_cleans: "清理即可",
+    pool_cleans_and_watches: "先清理，再观察",
     pool_watches: "观察",
     pool_fits: "容量足够",
+    pool_just_fits: "已满，但不缺 GPU：容量足够",
     no_plan: "无法规划",
     none_found: "没有需要报告的内容。",
     unknown: "未知",
@@ -269,16 +284,28 @@ impl Words {
     }
 }
 
+/// Per cents by which a share may miss 0 or 100 and still be that.
+const WHOLE_WITHIN: f64 = 1e-4;
+
 /// A share in print. What is not all never reads 100 %, and what is not nothing never 0 %.
 pub(crate) fn percent(ratio: Option<f64>, words: &Words) -> String {
     match ratio.map(|ratio| ratio * 100.0) {
         None => words.unknown.to_owned(),
+        // Sums of hours miss the whole by the last digits of their parts.
+        Some(share) if (share - 100.0).abs() < WHOLE_WITHIN => "100 %".to_owned(),
+        Some(share) if share.abs() < WHOLE_WITHIN => "0 %".to_owned(),
         Some(share) if (99.5..100.0).contains(&share) => {
             format!("{:.2} %", (share * 100.0).floor() / 100.0)
         }
         Some(share) if share > 0.0 && share < 0.5 => "< 0.5 %".to_owned(),
         Some(share) => format!("{share:.0} %"),
     }
+}
+
+/// A share with its sign, in print; what rounds to 0 has none.
+pub(crate) fn signed_percent(ratio: f64) -> String {
+    let rounded = (ratio * 100.0).round();
+    if rounded == 0.0 { "0 %".to_owned() } else { format!("{rounded:+.0} %") }
 }
 
 /// Elapsed seconds in the largest unit that keeps two digits.
@@ -290,4 +317,18 @@ pub(crate) fn duration(seconds: f64, language: Language) -> String {
         s => (1, s / 86_400.0, ["d", "天"]),
     };
     format!("{value:.digits$} {}", unit[usize::from(language == Language::Zh)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_that_are_whole_but_for_rounding_are_whole() {
+        // Breaks if "-0 %" is printed, or 24 of 24 hours are 99.99 %.
+        let told = |ratio| percent(Some(ratio), &EN);
+        assert_eq!([-0.0, -1e-9, 1e-9].map(told), ["0 %", "0 %", "0 %"]);
+        assert_eq!([0.999_999_9, 1.0, 1.000_000_1].map(told), ["100 %", "100 %", "100 %"]);
+        assert_eq!([0.999_98, 0.996, 0.001].map(told), ["99.99 %", "99.60 %", "< 0.5 %"]);
+    }
 }

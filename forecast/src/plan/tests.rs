@@ -116,3 +116,19 @@ fn nothing_is_bought_against_the_rule_or_without_ground() {
     assert_eq!(advise(&full, Rule::Expand), Advice::Buy);
     assert_eq!(advise(&asked(&[80.0; 8], 110.0), Rule::Expand), Advice::Fits);
 }
+
+#[test]
+fn a_history_too_short_to_plan_from_tells_its_fullest_week() {
+    // Breaks if a pool of three weeks is said to leave nothing free, or its quiet weeks count.
+    let settings = PlanSettings::default();
+    let of = |series: &Series| fullest_week(series, &settings).unwrap();
+    let young = weeks(&[2.0, 8.0, 5.0]);
+    assert!(plan(&young, 24.0, &settings).is_err());
+    assert_eq!(of(&young), Some(8.0));
+    // Two days after years of nothing: the level of these days, nine hours of ten of which are 3.
+    let days = |hour: u32| Some(if hour < 44 { 3.0 } else { 9.0 });
+    let short = Series::new("pool", 0, 3_600, (0..48).map(days).collect()).unwrap();
+    assert_eq!(of(&short), Some(3.0));
+    let unseen = Series::new("pool", 0, 3_600, vec![None; 48]).unwrap();
+    assert_eq!(of(&unseen), None);
+}

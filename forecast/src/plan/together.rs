@@ -24,8 +24,6 @@ pub struct Together {
     pub meets: Meets,
     /// A trend beyond chance stands behind at least one of them.
     pub trend: bool,
-    /// GPUs that the pools whose load fits leave free, each in its fullest week ahead.
-    pub spare_gpus: f64,
 }
 
 /// What plans and what to do about each come to; `None` without any.
@@ -44,11 +42,6 @@ pub fn together<'a>(plans: impl IntoIterator<Item = (&'a Plan, Advice)>) -> Opti
         let of = plans.iter().filter(|(_, advice)| asked(*advice));
         of.fold(0_u32, |sum, (plan, _)| sum.saturating_add(plan.gpus_needed))
     };
-    let spare = |(plan, advice): &(&Plan, Advice)| {
-        let fits = *advice == Advice::Fits;
-        let least = plan.weeks.iter().map(|week| week.headroom_gpus).fold(f64::INFINITY, f64::min);
-        if fits && least.is_finite() { least.max(0.0) } else { 0.0 }
-    };
     Some(Together {
         advice,
         gpus_needed: sum(&|advice| advice != Advice::Fits),
@@ -57,7 +50,6 @@ pub fn together<'a>(plans: impl IntoIterator<Item = (&'a Plan, Advice)>) -> Opti
         order_late: of.iter().any(|(plan, _)| plan.order_late),
         meets: first.0.meets,
         trend: of.iter().any(|(plan, _)| plan.ground.is_trend()),
-        spare_gpus: plans.iter().map(spare).sum(),
     })
 }
 
@@ -93,8 +85,9 @@ mod tests {
         assert_eq!((told.advice, told.gpus_to_buy), (Advice::Buy, a.gpus_needed));
         assert!(a.gpus_needed >= 1 && fleet.gpus_needed != told.gpus_to_buy);
         assert_eq!(told.meets, Meets::Already);
-        assert!(!told.trend && (told.spare_gpus - b.weeks[0].headroom_gpus).abs() < 1e-9);
-        assert!(told.spare_gpus > 0.0 && told.spare_gpus <= 9.0, "{}", told.spare_gpus);
+        let spare = b.spare_gpus().unwrap();
+        assert!(!told.trend && (spare - b.weeks[0].headroom_gpus).abs() < 1e-9);
+        assert!(spare > 0.0 && spare <= 9.0, "{spare}");
     }
 
     #[test]
@@ -113,6 +106,6 @@ mod tests {
         let free = made(&[80.0; 8], 110.0);
         let told = together([buy(&free), buy(&free)]).unwrap();
         assert_eq!((told.advice, told.gpus_needed), (Advice::Fits, 0));
-        assert!((told.spare_gpus - 60.0).abs() < 1e-9, "{}", told.spare_gpus);
+        assert_eq!((free.spare_gpus(), full.spare_gpus()), (Some(30.0), Some(0.0)));
     }
 }

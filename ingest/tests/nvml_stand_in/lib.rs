@@ -102,7 +102,7 @@ of_device! {
         Ok(nvmlMemory_v2_t { version, total, used, free: total - used, reserved: 0 })
     };
     nvmlDeviceGetPowerUsage(c_uint) = |gpu| Ok(gpu.number("power_mw")? as c_uint);
-    nvmlDeviceGetTotalEnergyConsumption(c_ulonglong) = |gpu| gpu.number("energy_mj");
+    nvmlDeviceGetTotalEnergyConsumption(c_ulonglong) = |gpu| gpu.energy_mj();
     nvmlDeviceGetNumFans(c_uint) = |gpu| Ok(gpu.list("fans")?.len() as c_uint);
     nvmlDeviceGetCurrentClocksThrottleReasons(c_ulonglong) = |gpu| gpu.number("throttle");
     nvmlDeviceGetSupportedEventTypes(c_ulonglong) = |gpu| gpu.list("xids").map(|_| XID_EVENT);

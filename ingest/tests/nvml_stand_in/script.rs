@@ -125,6 +125,17 @@ impl Gpu {
         self.told()[key].as_u64().ok_or(NOT_SUPPORTED)
     }
 
+    /// Energy spent, in mJ: as the script tells, and what the power made of it since 1970 where the
+    /// GPU is `alive`. One whose counter stands still under power is taken for hung.
+    pub(crate) fn energy_mj(&self) -> Result<u64, nvmlReturn_t> {
+        let told = self.number("energy_mj")?;
+        if self.told()["alive"] != Value::Bool(true) {
+            return Ok(told);
+        }
+        let since = std::time::SystemTime::UNIX_EPOCH.elapsed().map_err(|_| UNKNOWN)?;
+        Ok(told + (self.number("power_mw")? as f64 * since.as_secs_f64()) as u64)
+    }
+
     pub(crate) fn list(&self, key: &str) -> Result<&Vec<Value>, nvmlReturn_t> {
         self.told()[key].as_array().ok_or(NOT_SUPPORTED)
     }

@@ -3,23 +3,22 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMillisecondArray};
-use chrono::{DateTime, Datelike, TimeDelta, Timelike, Utc};
 use loadline_engine::Answer;
-use loadline_engine::calendar::{Calendar, offset_s};
-use loadline_forecast::{
-    Backtest, Basis, CalendarColumn, Forecast, ForecastSettings, HORIZON_STEPS_MAX, ModelChoice,
-    QuantileLevel, Series, backtest, origins,
-};
+use loadline_engine::calendar::Calendar;
+use loadline_forecast::{Forecast, HORIZON_STEPS_MAX, QuantileLevel, Series};
 
 use super::super::{Context, print};
+use super::ahead::look_ahead;
 use super::{Capacity, capacity_known, demand, headroom, in_steps, tell_blind};
 use crate::cli::{ForecastArgs, SplitBy};
 use crate::failure::Failure;
 use crate::report::Language;
 use crate::report::lack::Lack;
 
-/// Origins of the backtest behind a forecast.
-const ORIGINS: usize = 8;
+/// Why `plan` may say another thing of the same week.
+const WEEKS_DIFFER: &str = "this is the demand of each hour, GPUs held and waited for; loadline plan \
+    holds the level of whole weeks of the load against the same GPUs, and carries it on along a \
+    trend or as it is: for one week the two may differ";
 
 pub(in crate::commands) async fn run(
     context: &Context,
@@ -43,6 +42,9 @@ pub(in crate::commands) async fn run(
         _ => None,
     };
     let limited = matches!(args.by, None | Some(SplitBy::Pool));
+    if limited && known.is_some() {
+        print::aside(WEEKS_DIFFER);
+    }
     let mut forecasts = Vec::new();
     let mut failed = None;
     for series in all {
@@ -53,12 +55,14 @@ pub(in crate::commands) async fn run(
         }
         let made = in_steps(&series, args.step, calendar).and_then(|stepped| {
             let begun = steps_begun(&series, &stepped);
-            let (forecast, tested) = look_ahead(&stepped, calendar, steps + begun)?;
-            Ok((forecast.after(begun).unwrap_or(forecast), tested))
+            let mut made = look_ahead(&stepped, calendar, steps + begun)?;
+            made.forecast = made.forecast.after(begun).unwrap_or(made.forecast);
+            Ok(made)
         });
         match made {
-            Ok((forecast, tested)) => {
-                print::aside(&told(&forecast, tested.as_ref(), calendar));
+            Ok(made) => {
+                print::aside(&made.told(calendar));
+                let forecast = made.forecast;
                 let capacity = capacity(series.name());
                 if limited {
                     print::aside(&format!(
@@ -103,95 +107,6 @@ fn against(forecast: &Forecast, capacity: Option<&Capacity>, calendar: &Calendar
         }
         None => Lack::CAPACITY.with_remedy(Language::En),
     }
-}
-
-/// Model, skill, interval coverage and reasons of a forecast, in words and local dates.
-pub(in crate::commands) fn told(
-    forecast: &Forecast,
-    tested: Option<&Backtest>,
-    calendar: &Calendar,
-) -> String {
-    let mut text = format!("{}: {}", forecast.series, forecast.basis.name());
-    match tested {
-        Some(tested) => {
-            let model = tested.forecasts.first().map_or("model", |made| made.basis.name());
-            let skill = match tested.overall.skill() {
-                Err(why) => format!("no skill stated: {why}"),
-                Ok(skill) if forecast.basis == Basis::SeasonalNaive && skill < 0.0 => {
-                    format!("it is used because {model} does worse (skill {:+.0} %)", skill * 100.0)
-                }
-                Ok(skill) => {
-                    let than = match skill {
-                        skill if skill >= 0.005 => "better than",
-                        skill if skill > -0.005 => "as good as",
-                        _ => "no better than",
-                    };
-                    format!("skill {:+.0} % ({than} seasonal naive)", skill * 100.0)
-                }
-            };
-            let coverage = match forecast.basis {
-                Basis::SeasonalNaive => tested.overall.naive_coverage_80_ratio,
-                Basis::WeeklyElasticNet | Basis::Level => tested.overall.coverage_80_ratio,
-            };
-            text.push_str(&format!(
-                "; backtest over {} origins: {skill}, {:.0} % of outcomes inside the 80 % interval",
-                tested.origins.len(),
-                coverage * 100.0
-            ));
-        }
-        None => text.push_str("; history too short for a backtest"),
-    }
-    for reason in &forecast.reasons {
-        let reason = reason.told(|at_ms| offset_s(calendar.zone(), at_ms));
-        text.push_str(&format!("; {reason}"));
-    }
-    text
-}
-
-/// A forecast and the backtest behind it, where the history allows one. A model that did not beat
-/// the seasonal naive there makes way for it.
-pub(in crate::commands) fn look_ahead(
-    series: &Series,
-    calendar: &Calendar,
-    steps: usize,
-) -> Result<(Forecast, Option<Backtest>), Failure> {
-    let mut settings = ForecastSettings { horizon_steps: steps, ..ForecastSettings::default() };
-    let columns = calendar_columns(series, calendar, steps);
-    let forecast = loadline_forecast::forecast(series, &columns, &settings)?;
-    let origins = origins(series, steps, ORIGINS);
-    if origins.is_empty() {
-        return Ok((forecast, None));
-    }
-    let tested = backtest(series, &columns, &settings, &origins)?;
-    if forecast.basis == Basis::WeeklyElasticNet && tested.overall.naive_is_better() {
-        settings.model = ModelChoice::SeasonalNaive;
-        return Ok((loadline_forecast::forecast(series, &columns, &settings)?, Some(tested)));
-    }
-    Ok((forecast, Some(tested)))
-}
-
-/// The share of each step that is worked and that is holiday, and the local hour of the week.
-fn calendar_columns(series: &Series, calendar: &Calendar, steps: usize) -> Vec<CalendarColumn> {
-    let step = TimeDelta::seconds(i64::from(series.step_s()));
-    let of = |name: &str, value: &dyn Fn(DateTime<Utc>) -> f64| CalendarColumn {
-        name: name.to_owned(),
-        values: (0..series.len() + steps)
-            .map(|step| {
-                DateTime::from_timestamp_millis(series.step_start_ms(step)).map_or(0.0, value)
-            })
-            .collect(),
-    };
-    let worked = |at| calendar.working_s(at, at + step) / f64::from(series.step_s());
-    let holiday = |at| f64::from(u8::from(calendar.holiday(calendar.local_date(at)).is_some()));
-    let hour_of_week = |at: DateTime<Utc>| {
-        let local = at.with_timezone(&calendar.zone());
-        f64::from(local.weekday().num_days_from_monday() * 24 + local.hour())
-    };
-    let mut columns = vec![of("working", &worked), of("holiday", &holiday)];
-    if series.step_s() == super::HOUR_S {
-        columns.push(of("hour_of_week", &hour_of_week));
-    }
-    columns
 }
 
 /// A row a step. `limited` adds the capacity known now, NULL where nothing tells it.

@@ -14,6 +14,10 @@ use crate::failure::Failure;
 use crate::report::Language;
 use crate::report::planned::LoadBasis;
 
+/// Why `forecast` may say another thing of the same week.
+const HOURS_DIFFER: &str = "loadline forecast looks at the demand of each hour, with its backlog and \
+    its rhythm: a week that it keeps below capacity may be above it here, and the other way round";
+
 pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Result<(), Failure> {
     let session = context.session().await?;
     let known = capacity(&session).await?;
@@ -55,6 +59,7 @@ pub(in crate::commands) async fn run(context: &Context, args: &PlanArgs) -> Resu
     print::line(&format!(
         "basis     {basis}; a week counts with the level that nine hours of ten stay below"
     ))?;
+    print::line(&format!("          {}", HOURS_DIFFER))?;
     let supposed = supposed(args);
     if let Some(supposed) = &supposed {
         print::line(&format!("what if   {supposed}"))?;

@@ -57,8 +57,13 @@ pub(in crate::commands) struct Made<'a> {
     pub(in crate::commands) scope: &'a Scope,
     /// GPUs added.
     pub(in crate::commands) add_gpus: f64,
+    /// GPUs of its idle-held hours that are given back; `None` where nothing is.
+    pub(in crate::commands) gpus_given_back: Option<f64>,
     /// The plan and what to do about it, or why there is none.
     pub(in crate::commands) plan: Result<(Plan, Advice), Lack>,
+    /// Whole GPUs left free: by a load that fits, in its fullest week ahead; without a plan, in
+    /// the fullest week so far. `None` where GPUs are missing, or not enough is known.
+    pub(in crate::commands) gpus_free: Option<f64>,
 }
 
 /// The plans of the fleet and of its pools.
@@ -196,12 +201,30 @@ impl<'a> Planner<'a> {
             reclaim_idle_gpu_hours_per_week: idle.unwrap_or(0.0),
             ..what_if.settings.clone()
         };
-        let plan = self.plan(scope, settings)?;
-        let plan = plan.map(|plan| {
+        let gpus_given_back = idle.map(|hours| hours / 168.0);
+        let plan = self.plan(scope, settings)?.map(|plan| {
             let advice = advise(&plan, scope.rule);
             (plan, advice)
         });
-        Ok(Made { scope, add_gpus, plan })
+        let gpus_free = match &plan {
+            Ok((plan, Advice::Fits)) => plan.spare_gpus(),
+            Ok(_) => None,
+            Err(lack) => self.free_so_far(scope, lack)?,
+        };
+        let gpus_free = gpus_free.map(|gpus| (gpus + 1e-9).floor());
+        Ok(Made { scope, add_gpus, gpus_given_back, plan, gpus_free })
+    }
+
+    /// GPUs that a pool of too few weeks to plan from left free in the fullest of them.
+    fn free_so_far(&self, scope: &Scope, lack: &Lack) -> Result<Option<f64>, Failure> {
+        let known = scope.capacity.as_ref().filter(|capacity| !capacity.is_floor());
+        let short = matches!(lack, Lack::Weeks { .. } | Lack::Load);
+        let Some(capacity) = known.filter(|_| short) else { return Ok(None) };
+        let most = match &scope.load {
+            None => Some(0.0),
+            Some(load) => super::fullest_week(load, self.calendar)?,
+        };
+        Ok(most.map(|most| (capacity.gpus - most).max(0.0)))
     }
 
     fn plan(&self, scope: &Scope, settings: PlanSettings) -> Result<Result<Plan, Lack>, Failure> {
@@ -258,11 +281,18 @@ impl<'a> Plans<'a> {
             };
             self.pools.iter().filter_map(short).collect()
         };
+        let name = |made: &Made<'_>| made.scope.pool.clone().unwrap_or_default();
+        let free = |planned: bool| {
+            let of = self.pools.iter().filter(|made| made.plan.is_ok() == planned);
+            of.filter_map(|made| made.gpus_free).sum()
+        };
         Some(FleetPlanned {
             load: self.fleet.scope.basis,
+            gpus_given_back: self.fleet.gpus_given_back,
             told,
-            planned: self.pools.iter().filter(|made| made.plan.is_ok()).count(),
-            open: self.open().count(),
+            pools: self.pools.len(),
+            open: self.open().map(name).collect(),
+            free: (free(true), free(false)),
             to_buy: of(Advice::Buy.name()),
             to_watch: of(Advice::NotYet(Wait::NoTrend).name()),
             zone,

@@ -11,11 +11,12 @@ use loadline_forecast::{
 };
 
 use super::super::{Context, print};
-use super::forecast::{look_ahead, told};
+use super::ahead::look_ahead;
 use super::{HOUR_MS, capacity, capacity_known, demand, tell_blind};
 use crate::cli::{ScaleArgs, SplitBy};
 use crate::failure::Failure;
-use crate::report::plural;
+use crate::report::tested::Tested;
+use crate::report::{Language, plural};
 
 /// Hours without a known demand after which nothing is switched off.
 const STALE_HOURS: i64 = 2;
@@ -57,7 +58,8 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
         ..ScaleSettings::default()
     };
     let hours = args.hours as usize;
-    let (forecast, tested) = look_ahead(series, session.calendar(), hours + lead_steps)?;
+    let made = look_ahead(series, session.calendar(), hours + lead_steps)?;
+    let forecast = &made.forecast;
     // The latest hour that is known tells what is asked for now; an old one tells nothing.
     let late = (session.as_of().timestamp_millis() - series.end_ms()) / HOUR_MS;
     let trailing = series.values().iter().rev().take_while(|value| value.is_none()).count();
@@ -70,7 +72,13 @@ pub(in crate::commands) async fn run(context: &Context, args: &ScaleArgs) -> Res
     let state = ScaleState { gpus_on: on, steps_below: 0 };
     let steps = scale(&forecast.quantiles, metric, state, &settings)?;
     let steps = &steps[..hours.min(steps.len())];
-    print::aside(&told(&forecast, tested.as_ref(), session.calendar()));
+    print::aside(&made.told(session.calendar()));
+    let tested = Tested::new(forecast, made.tested.as_ref(), made.lost);
+    if let Some(why) = tested.warning(Language::En) {
+        print::aside(&format!(
+            "do not switch by this forecast alone: {why} (a larger --headroom, or --min, keeps more on)"
+        ));
+    }
     if let Some(floor) = limit.filter(|limit| limit.is_floor() && args.max.is_none()) {
         print::aside(&format!(
             "the maximum is the most GPUs that jobs ever held at once, {:.0}: how many are installed is not known (say it with --max)",

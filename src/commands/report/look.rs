@@ -11,6 +11,7 @@ use super::super::outlook::idle::IdleByPool;
 use super::super::outlook::local;
 use super::super::outlook::planner::{Made, Planner, Plans};
 use crate::failure::Failure;
+use crate::report::Language;
 use crate::report::data::{HourDemand, HourForecast, Outlook};
 use crate::report::lack::Lack;
 use crate::report::note::Note;
@@ -72,8 +73,9 @@ pub(super) async fn look<'a>(
             Some(HourDemand { at: local(at, zone), gpus: series.values()[step]? })
         })
         .collect();
-    match outlook::forecast::look_ahead(&series, session.calendar(), HORIZON_STEPS) {
-        Ok((forecast, tested)) => {
+    match outlook::ahead::look_ahead(&series, session.calendar(), HORIZON_STEPS) {
+        Ok(made) => {
+            let forecast = &made.forecast;
             outlook.forecast = (0..forecast.quantiles.steps())
                 .filter_map(|step| {
                     let at = |level| forecast.quantiles.at(step, QuantileLevel::new(level).ok()?);
@@ -88,14 +90,16 @@ pub(super) async fn look<'a>(
                     })
                 })
                 .collect();
-            let tested = Tested::new(&forecast, tested.as_ref());
+            let tested = Tested::new(forecast, made.tested.as_ref(), made.lost);
             outlook.model = forecast.basis.name().to_owned();
             outlook.skill_ratio = tested.skill_ratio;
             outlook.skill_reason = tested.skill_reason();
             outlook.interval_coverage_80_ratio = tested.coverage_80_ratio;
+            outlook.forecast_warning = tested.warning(Language::En);
+            outlook.tested = Some(tested.clone());
             outlook.notes.push(Note::Forecast(tested));
             if let Some(capacity) = capacity {
-                let headroom = outlook::headroom(&forecast, capacity, session.calendar());
+                let headroom = outlook::headroom(forecast, capacity, session.calendar());
                 outlook.notes.push(Note::Headroom(headroom.clone()));
                 outlook.headroom = Some(headroom);
             }
@@ -119,8 +123,8 @@ pub(super) async fn look<'a>(
     Ok(looked)
 }
 
-/// Lines on the plans: the sum of the pools and each that is to be bought for, or the fleet's. What
-/// the others come to stands in the table of the pools.
+/// Lines on the plans that the decision rests on: the sum of the pools and each that is to be bought
+/// for, or the fleet's. What the others come to stands in the table of the pools.
 pub(super) fn planned(plans: &Plans<'_>, zone: Tz) -> Vec<Note> {
     let level = PlanSettings::default().level.ratio();
     let note = |made: &Made<'_>| {
@@ -128,20 +132,17 @@ pub(super) fn planned(plans: &Plans<'_>, zone: Tz) -> Vec<Note> {
         match &made.plan {
             Ok((plan, advice)) => {
                 let told = Planned::new(plan, made.scope.basis, *advice, level, zone);
-                Note::Plan(Planned { pool, ..told })
+                Note::Plan(Planned { pool, gpus_given_back: made.gpus_given_back, ..told })
             }
             Err(lack) => Note::NoPlan { pool, lack: lack.clone() },
         }
     };
-    let needed = plans.together().is_some_and(|told| told.gpus_needed > 0);
-    let idle = plans.fleet.scope.idle.gpu_hours_per_week.is_some_and(|hours| hours > 0.0);
-    let as_it_is = (needed && idle).then_some(Note::AsItIs);
     if plans.pools.is_empty() {
-        return std::iter::once(note(&plans.fleet)).chain(as_it_is).collect();
+        return vec![note(&plans.fleet)];
     }
     let buys = |made: &&Made<'_>| made.decided().is_some_and(|(_, told)| told == Advice::Buy);
     let pools = plans.pools.iter().filter(buys).map(note);
-    plans.summed(zone).map(Note::Plans).into_iter().chain(pools).chain(as_it_is).collect()
+    plans.summed(zone).map(Note::Plans).into_iter().chain(pools).collect()
 }
 
 /// The expansion rule: a line for each pool that is full, and one for how many are not.

@@ -6,7 +6,7 @@ use super::super::lack::Lack;
 use super::super::words::{Language, percent};
 use super::{Answer, plural};
 
-/// Who held most.
+/// Who held most, and what share.
 pub(crate) fn by_whom(data: &ReportData, language: Language) -> Answer {
     let words = language.words();
     let all: f64 = data.teams.iter().map(|team| team.gpu_hours_held).sum();
@@ -15,7 +15,6 @@ pub(crate) fn by_whom(data: &ReportData, language: Language) -> Answer {
         return Answer { figure: words.unknown.into(), sentence: nobody(data, all, language) };
     };
     let share = percent(Some(first.gpu_hours_held / all), words);
-    let name = &first.team;
     let hours = number(first.gpu_hours_held);
     let jobs = data.totals.jobs;
     let sentence = match language {
@@ -30,7 +29,7 @@ pub(crate) fn by_whom(data: &ReportData, language: Language) -> Answer {
                 _ => "",
             };
             format!(
-                "{name} held most, {hours} GPU-hours or {share} of all, among {holders}{jobs}.{unnamed}"
+                "{share} of all that was held, {hours} GPU-hours, among {holders}{jobs}.{unnamed}"
             )
         }
         Language::Zh => {
@@ -40,10 +39,10 @@ pub(crate) fn by_whom(data: &ReportData, language: Language) -> Answer {
             };
             let jobs =
                 jobs.map_or_else(String::new, |jobs| format!("、{} 个作业", number(jobs as f64)));
-            format!("{holders}{jobs}中，{name} 占用最多：{hours} GPU 小时，占全部的 {share}。")
+            format!("{holders}{jobs}中占用最多：占全部的 {share}，共 {hours} GPU 小时。")
         }
     };
-    Answer { figure: share, sentence }
+    Answer { figure: first.team.clone(), sentence }
 }
 
 /// Why nobody can be named.

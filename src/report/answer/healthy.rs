@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::super::chart::number;
-use super::super::data::{ReportData, VerdictUse};
+use super::super::data::{HardwareFinding, ReportData, VerdictUse};
 use super::super::words::{Language, duration, percent};
-use super::{Answer, plural};
+use super::{Answer, plural, tenths};
 
 /// Whether it is healthy.
 pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
@@ -13,27 +13,85 @@ pub(crate) fn healthy(data: &ReportData, language: Language) -> Answer {
     let judged = |row: &&VerdictUse| row.verdict != "not-enough-data";
     let all: f64 = data.health.iter().filter(judged).map(|row| row.gpu_hours).sum();
     if all <= 0.0 {
-        return Answer { figure: words.unknown.into(), sentence: unjudged(data, language) };
+        let (figure, sick) = match sick(data, language) {
+            Some(sick) if language == Language::En => (sick.short, format!("{} ", sick.sentence)),
+            Some(sick) => (sick.short, sick.sentence),
+            None => (words.unknown.to_owned(), String::new()),
+        };
+        return Answer { figure, sentence: format!("{sick}{}", unjudged(data, language)) };
     }
     let well: f64 =
         data.health.iter().filter(|row| row.verdict == "healthy").map(|row| row.gpu_hours).sum();
     let share = percent(Some(well / all), words);
     let idle = data.totals.gpu_hours_idle_held.map_or_else(|| words.unknown.into(), number);
-    let sick: BTreeSet<_> = data.hardware.iter().map(|gpu| (&gpu.node, gpu.gpu)).collect();
-    let gpus = sick.len();
+    let sick = sick(data, language).map(|sick| sick.sentence);
     let sentence = match language {
         Language::En => format!(
-            "{share} of the judged GPU-hours belong to healthy jobs; {idle} GPU-hours were held while idle, and {} a look.",
-            match gpus {
-                1 => "1 GPU needs".to_owned(),
-                gpus => format!("{gpus} GPUs need"),
-            }
+            "{share} of the judged GPU-hours belong to healthy jobs; {idle} GPU-hours were held while idle. {}",
+            sick.unwrap_or_else(|| "No GPU needs a look.".to_owned())
         ),
         Language::Zh => format!(
-            "已评判的 GPU 小时中 {share} 属于健康作业；{idle} GPU 小时占而不用，{gpus} 块 GPU 需要检查。"
+            "已评判的 GPU 小时中 {share} 属于健康作业；{idle} GPU 小时占而不用。{}",
+            sick.unwrap_or_else(|| "没有需要检查的 GPU。".to_owned())
         ),
     };
     Answer { figure: share, sentence }
+}
+
+/// GPUs that are lost or need a look, as a figure and as a sentence.
+struct Sick {
+    short: String,
+    sentence: String,
+}
+
+/// Of how many GPUs how many are lost and how many others need a look; `None` where none is.
+fn sick(data: &ReportData, language: Language) -> Option<Sick> {
+    let gpus = |lost: bool| -> BTreeSet<_> {
+        let of = data.hardware.iter().filter(|gpu| (gpu.problem == "lost") == lost);
+        of.map(|gpu: &HardwareFinding| (&gpu.node, gpu.gpu)).collect()
+    };
+    let lost = gpus(true);
+    let others = gpus(false).difference(&lost).count();
+    let known = data.totals.gpus_installed.filter(|_| !data.totals.capacity_is_floor());
+    let of = match (known.map(tenths), language) {
+        (None, _) => String::new(),
+        (Some(gpus), Language::En) => format!(" of {gpus}"),
+        (Some(gpus), Language::Zh) => format!("{gpus} 块中"),
+    };
+    let need = if others == 1 { "needs" } else { "need" };
+    let more = plural(others as u64, "GPU");
+    Some(match (lost.len(), others, language) {
+        (0, 0, _) => return None,
+        (0, _, Language::En) => Sick {
+            short: format!("{more} to look at"),
+            sentence: format!("{more}{of} {need} a look."),
+        },
+        (lost, _, Language::En) => {
+            let (gone, is) = (plural(lost as u64, "GPU"), if lost == 1 { "is" } else { "are" });
+            let besides = match others {
+                0 => String::new(),
+                others => format!(", and {others} more {need} a look"),
+            };
+            Sick {
+                short: format!("{gone} lost"),
+                sentence: format!("{gone}{of} {is} lost{besides}."),
+            }
+        }
+        (0, _, Language::Zh) => Sick {
+            short: format!("{others} 块待检查"),
+            sentence: format!("{of}有 {others} 块 GPU 需要检查。"),
+        },
+        (lost, _, Language::Zh) => {
+            let besides = match others {
+                0 => String::new(),
+                others => format!("，另有 {others} 块需要检查"),
+            };
+            Sick {
+                short: format!("{lost} 块失联"),
+                sentence: format!("{of}有 {lost} 块 GPU 失联{besides}。"),
+            }
+        }
+    })
 }
 
 /// Why no job is judged, and how long jobs waited, which is known without readings.

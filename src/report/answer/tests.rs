@@ -1,7 +1,10 @@
 //! What the answers say of a store that tells little: each sentence true, and what would tell more.
 
-use super::super::data::{Outlook, TeamUse, Totals, VerdictUse};
+use loadline_forecast::Basis;
+
+use super::super::data::{Action, HardwareFinding, Outlook, TeamUse, Totals, VerdictUse};
 use super::super::lack::Lack;
+use super::super::tested::Tested;
 use super::*;
 
 const EN: Language = Language::En;
@@ -129,6 +132,92 @@ fn jobs_read_too_little_are_not_jobs_without_readings() {
         vec![VerdictUse { verdict: "not-enough-data".to_owned(), jobs: 3, gpu_hours: 0.2 }];
     assert!(healthy(&data, EN).sentence.contains("too little was read of each of 3 jobs"));
     assert!(healthy(&data, ZH).sentence.contains("3 个作业的采样都太少"));
+}
+
+#[test]
+fn lost_gpus_are_told_where_no_job_is_judged() {
+    // Breaks if a fleet that lost half of its GPUs reads "unknown" on the first screen.
+    let gpu = |index, problem: &str| HardwareFinding {
+        node: "n".to_owned(),
+        gpu: Some(index),
+        gpu_uuid: None,
+        problem: problem.to_owned(),
+        occurrences: Some(1),
+        hours: Some(3.0),
+        last_seen_at: None,
+        reason: "the whole node is silent".to_owned(),
+    };
+    let installed = |gpus| Totals {
+        gpus_installed: Some(gpus),
+        capacity_source: Some("inventory".to_owned()),
+        ..readings()
+    };
+    let mut data = report(installed(17.0), Some(Lack::Ledger));
+    data.hardware = (0..9).map(|index| gpu(index, "lost")).collect();
+    data.hardware.push(gpu(0, "state"));
+    data.hardware.push(gpu(9, "hot"));
+    let told = healthy(&data, EN);
+    assert_eq!(told.figure, "9 GPUs lost");
+    let first = "9 GPUs of 17 are lost, and 1 more needs a look. No job can be judged";
+    assert!(told.sentence.starts_with(first), "{}", told.sentence);
+    let told = healthy(&data, ZH);
+    assert_eq!(told.figure, "9 块失联");
+    assert!(told.sentence.starts_with("17 块中有 9 块 GPU 失联，另有 1 块需要检查。"), "{told:?}");
+    assert!(used(&data, EN).sentence.contains("What jobs held of 17 GPUs is not known"));
+    data.hardware = vec![gpu(9, "hot")];
+    assert_eq!(healthy(&data, EN).figure, "1 GPU to look at");
+    data.hardware.clear();
+    assert_eq!(healthy(&data, EN).figure, "unknown");
+}
+
+#[test]
+fn the_name_of_who_held_most_is_the_answer_to_by_whom() {
+    // Breaks if a share stands where a name is asked for.
+    let mut data = report(Totals { jobs: Some(4), ..Totals::default() }, None);
+    data.teams = vec![holder("nlp", 75.0), holder("ads", 25.0)];
+    let told = by_whom(&data, EN);
+    assert_eq!(told.figure, "nlp");
+    assert_eq!(told.sentence, "75 % of all that was held, 75 GPU-hours, among 2 teams and 4 jobs.");
+    assert_eq!(by_whom(&data, ZH).figure, "nlp");
+}
+
+#[test]
+fn a_forecast_that_is_worth_little_is_not_switched_by() {
+    // Breaks if the decision sends a reader after a forecast that the same page calls bad.
+    let mut data = report(Totals::default(), None);
+    data.decision.action = Action::Scale;
+    data.decision.planned = true;
+    let told = |tested: Option<Tested>| {
+        let mut data = data.clone();
+        data.outlook.tested = tested;
+        [EN, ZH].map(|language| decision(&data, language).sentence)
+    };
+    let tested = |lost: bool, skill: f64, covered: f64| Tested {
+        basis: if lost { Basis::SeasonalNaive } else { Basis::WeeklyElasticNet },
+        lost: lost.then_some(Basis::WeeklyElasticNet),
+        plain: None,
+        origins: Some(8),
+        skill_ratio: Some(skill),
+        no_skill: None,
+        coverage_80_ratio: Some(covered),
+    };
+    let [en, _] = told(Some(tested(false, 0.3, 0.9)));
+    assert!(
+        en.ends_with("swings with the hours: switch GPUs on and off with the forecast."),
+        "{en}"
+    );
+    let [en, zh] = told(Some(tested(true, -0.9, 0.67)));
+    for told in [
+        "the model does worse than the seasonal naive (skill -90 %), and 67 % of outcomes lay inside the 80 % interval",
+        "Do not switch by it alone",
+        "headroom",
+    ] {
+        assert!(en.contains(told), "{en}");
+    }
+    assert!(!en.contains("with the forecast."), "{en}");
+    assert!(zh.contains("-90 %") && zh.contains("67 %") && zh.contains("余量"), "{zh}");
+    let [en, _] = told(Some(tested(false, 0.3, 0.55)));
+    assert!(en.contains("55 % of outcomes lay inside the 80 % interval"), "{en}");
 }
 
 #[test]

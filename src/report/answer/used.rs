@@ -94,9 +94,19 @@ fn nothing_held(data: &ReportData, language: Language) -> String {
     let totals = &data.totals;
     if let Some(lack) = &data.lack_of_demand {
         let (cause, remedy) = (lack.cause(language), lack.remedy(language).unwrap_or_default());
-        return match language {
-            Language::En => format!("What jobs held is not known, since {cause}: {remedy}."),
-            Language::Zh => format!("作业占用未知：{cause}；{remedy}。"),
+        let installed = totals.gpus_installed.filter(|_| !totals.capacity_is_floor());
+        let fleet = installed.map(|gpus| gpus_of(gpus, language));
+        return match (language, fleet) {
+            (Language::En, None) => {
+                format!("What jobs held is not known, since {cause}: {remedy}.")
+            }
+            (Language::En, Some(gpus)) => {
+                format!("What jobs held of {gpus} is not known, since {cause}: {remedy}.")
+            }
+            (Language::Zh, None) => format!("作业占用未知：{cause}；{remedy}。"),
+            (Language::Zh, Some(gpus)) => {
+                format!("共 {gpus}，作业占用未知：{cause}；{remedy}。")
+            }
         };
     }
     let submitted = totals.jobs_submitted.filter(|jobs| *jobs > 0);

@@ -4,7 +4,7 @@ use chrono_tz::Tz;
 use loadline_forecast::{Advice, Wait};
 use serde::{Serialize, Serializer};
 
-use super::super::chart::number;
+use super::super::answer::tenths;
 use super::super::lack::Lack;
 use super::super::planned::{wait, wait_name};
 use super::super::words::{Language, Words};
@@ -61,8 +61,7 @@ pub struct Decision {
     pub full_already: bool,
     /// GPUs that the idle-held GPU-hours would give back, on average.
     pub gpus_reclaimable: Option<f64>,
-    /// GPUs that the pools whose load fits leave free, each in its fullest week ahead; `None`
-    /// without several pools.
+    /// GPUs that pools leave free, the sum of their `gpus_free`; `None` without several pools.
     pub gpus_spare: Option<f64>,
     /// What each pool comes to, where there are several: GPUs of one do not serve another, so the
     /// decision is the sum of theirs. Those that lack the most come first.
@@ -70,11 +69,78 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The pools that GPUs are to be ordered for.
-    pub fn pools_to_buy(&self) -> impl Iterator<Item = (&PoolDecision, f64)> {
-        let of = |pool: &PoolDecision| pool.gpus_to_add.filter(|gpus| *gpus > 0.0);
-        self.pools.iter().filter_map(move |pool| Some((pool, of(pool)?)))
+    /// The pools that GPUs are to be ordered for, with these.
+    #[must_use]
+    pub fn to_buy(&self) -> Vec<(String, u32)> {
+        named(self.pools.iter(), |pool| pool.gpus_to_add)
     }
+
+    /// The pools that may come to lack GPUs and give no ground to buy yet, with these.
+    #[must_use]
+    pub fn to_watch(&self) -> Vec<(String, u32)> {
+        named(self.pools.iter().filter(|pool| pool.wait_left().is_some()), PoolDecision::left)
+    }
+
+    /// Why these give none, each reason once.
+    #[must_use]
+    pub fn waits(&self) -> Vec<Wait> {
+        let mut all = Vec::new();
+        for wait in self.pools.iter().filter_map(PoolDecision::wait_left) {
+            if !all.contains(&wait) {
+                all.push(wait);
+            }
+        }
+        all
+    }
+
+    /// Pools that are full now, and pools that will be.
+    #[must_use]
+    pub fn full(&self) -> (usize, usize) {
+        let now = self.pools.iter().filter(|pool| pool.full_already).count();
+        (now, self.pools.iter().filter(|pool| pool.full_at.is_some()).count())
+    }
+
+    /// GPUs that pools leave free: those that have a plan, and those that have none.
+    #[must_use]
+    pub fn free(&self) -> (f64, f64) {
+        let of = |planned: bool| {
+            let pools = self.pools.iter().filter(|pool| pool.no_plan.is_none() == planned);
+            pools.filter_map(|pool| pool.gpus_free).sum()
+        };
+        (of(true), of(false))
+    }
+
+    /// The pools that ask for GPUs and have no plan.
+    #[must_use]
+    pub fn open(&self) -> Vec<String> {
+        let open = |pool: &&PoolDecision| pool.no_plan.as_ref().is_some_and(|l| *l != Lack::Load);
+        self.pools.iter().filter(open).map(|pool| pool.pool.clone()).collect()
+    }
+
+    /// GPUs that a clean-up gives back on average, where it was planned with and makes a tenth.
+    #[must_use]
+    pub fn cleans(&self) -> Option<f64> {
+        let gpus = self.gpus_reclaimable.filter(|gpus| *gpus >= 0.05);
+        gpus.filter(|_| self.gpus_missing_after_clean_up.is_some() || !self.planned)
+    }
+
+    /// GPUs missing after what is held idle is given back, where that is known.
+    #[must_use]
+    pub fn gpus_left(&self) -> Option<f64> {
+        self.gpus_missing_after_clean_up.or(self.gpus_missing)
+    }
+}
+
+/// Names of pools with GPUs of which there are any.
+fn named<'a>(
+    pools: impl Iterator<Item = &'a PoolDecision>,
+    gpus: impl Fn(&PoolDecision) -> Option<f64>,
+) -> Vec<(String, u32)> {
+    let of = |pool: &PoolDecision| {
+        let gpus = gpus(pool).filter(|gpus| *gpus > 0.0)?;
+        Some((pool.pool.clone(), gpus as u32))
+    };
+    pools.filter_map(of).collect()
 }
 
 /// What one of several pools comes to.
@@ -93,8 +159,15 @@ pub struct PoolDecision {
     /// Why nothing is bought yet, as in the decision.
     #[serde(serialize_with = "wait_name")]
     pub wait: Option<Wait>,
+    /// The same after what is held idle is given back.
+    #[serde(serialize_with = "wait_name")]
+    pub wait_after_clean_up: Option<Wait>,
     /// GPUs missing at the largest shortfall if nothing is done.
     pub gpus_missing: Option<f64>,
+    /// The same after what is held idle is given back; `None` where nothing tells what is.
+    pub gpus_missing_after_clean_up: Option<f64>,
+    /// Whole GPUs left free in the fullest week ahead; without a plan, in the fullest so far.
+    pub gpus_free: Option<f64>,
     /// GPUs to order, after what is held idle is given back.
     pub gpus_to_add: Option<f64>,
     /// Instant by which they must be ordered.
@@ -110,49 +183,77 @@ pub struct PoolDecision {
 }
 
 impl PoolDecision {
-    /// Titles of its row.
-    pub(in crate::report) fn head(words: &Words) -> [&'static str; 7] {
+    /// GPUs missing after what is held idle is given back, where that is known.
+    fn left(&self) -> Option<f64> {
+        self.gpus_missing_after_clean_up.or(self.gpus_missing)
+    }
+
+    /// Why these are not bought yet.
+    fn wait_left(&self) -> Option<Wait> {
+        if self.advice_after_clean_up.is_some() { self.wait_after_clean_up } else { self.wait }
+    }
+
+    /// Titles of its row. What is missing after a clean-up is told where it is known of any pool.
+    pub(in crate::report) fn head(words: &Words, cleaned: bool) -> Vec<&'static str> {
         let w = words;
-        [w.pool, w.available, w.full_from, w.missing, w.to_order, w.order_by, w.advice]
+        let mut head = vec![w.pool, w.available, w.full_from, w.missing];
+        head.extend(cleaned.then_some(w.missing_after));
+        head.extend([w.free_in_fullest, w.to_order, w.order_by, w.advice]);
+        head
     }
 
     /// Its row; what is not known or not so is a dash.
-    pub(in crate::report) fn cells(&self, language: Language, zone: Tz) -> Vec<String> {
+    pub(in crate::report) fn cells(
+        &self,
+        cleaned: bool,
+        language: Language,
+        zone: Tz,
+    ) -> Vec<String> {
         let words = language.words();
         let day = |at: Local| at.with_timezone(&zone).format("%Y-%m-%d").to_string();
-        let gpus = |gpus: Option<f64>| gpus.map(number).unwrap_or_else(|| "–".to_owned());
+        let gpus = |gpus: Option<f64>| gpus.map(tenths).unwrap_or_else(|| "–".to_owned());
         let or_now = |now: bool, at: Option<Local>| match at {
             _ if now => words.now.to_owned(),
             Some(at) => day(at),
             None => "–".to_owned(),
         };
-        vec![
+        let mut cells = vec![
             self.pool.clone(),
             gpus(self.gpus_available),
             or_now(self.full_already, self.full_at),
             gpus(self.gpus_missing),
+        ];
+        cells.extend(cleaned.then(|| gpus(self.left())));
+        cells.extend([
+            gpus(self.gpus_free),
             gpus(self.gpus_to_add),
             or_now(self.order_late, self.order_by),
             self.told(language),
-        ]
+        ]);
+        cells
     }
 
+    /// What to do about it.
     fn told(&self, language: Language) -> String {
         let words = language.words();
         let colon = if language == Language::Zh { "：" } else { ": " };
-        match (self.advice, &self.no_plan) {
-            (Some(Advice::Buy), _)
-                if self.advice_after_clean_up.is_some_and(|after| after != Advice::Buy) =>
-            {
-                words.pool_cleans.to_owned()
+        let Some(now) = self.advice else {
+            return match &self.no_plan {
+                Some(lack) => format!("{}{colon}{}", words.no_plan, lack.cause(language)),
+                None => words.no_plan.to_owned(),
+            };
+        };
+        match (now, self.advice_after_clean_up.unwrap_or(now)) {
+            (Advice::Fits, _) if self.full_already => words.pool_just_fits.to_owned(),
+            (Advice::Fits, _) => words.pool_fits.to_owned(),
+            (_, Advice::Fits) => words.pool_cleans.to_owned(),
+            (_, Advice::Buy) => words.pool_buys.to_owned(),
+            (Advice::Buy, Advice::NotYet(why)) => {
+                format!("{}{colon}{}", words.pool_cleans_and_watches, wait(why, language))
             }
-            (Some(Advice::Buy), _) => words.pool_buys.to_owned(),
-            (Some(Advice::NotYet(why)), _) => {
+            (Advice::NotYet(_), Advice::NotYet(why)) => {
                 format!("{}{colon}{}", words.pool_watches, wait(why, language))
             }
-            (Some(Advice::Fits), _) => words.pool_fits.to_owned(),
-            (None, Some(lack)) => format!("{}{colon}{}", words.no_plan, lack.cause(language)),
-            (None, None) => words.no_plan.to_owned(),
         }
     }
 }

@@ -124,9 +124,10 @@ fn outlook(data: &ReportData, language: Language, zone: Tz) -> String {
 /// The pools that the decision is the sum of.
 fn pools(data: &ReportData, language: Language, zone: Tz) -> String {
     let words = language.words();
-    let rows: Vec<Vec<String>> =
-        data.decision.pools.iter().map(|pool| pool.cells(language, zone)).collect();
-    table(&PoolDecision::head(words), &rows, words)
+    let cleaned = data.decision.cleans().is_some();
+    let cells = |pool: &PoolDecision| pool.cells(cleaned, language, zone);
+    let rows: Vec<Vec<String>> = data.decision.pools.iter().map(cells).collect();
+    table(&PoolDecision::head(words, cleaned), &rows, words)
 }
 
 fn teams(data: &ReportData, words: &Words) -> String {
@@ -137,7 +138,7 @@ fn teams(data: &ReportData, words: &Words) -> String {
         .map(|team| {
             let busy = team.gpu_hours_busy.unwrap_or(0.0).min(team.gpu_hours_held);
             let rest = (chart::BLUE_LIGHT, team.gpu_hours_held - busy);
-            let mut text = number(team.gpu_hours_held);
+            let mut text = format!("{} {}", number(team.gpu_hours_held), words.gpu_hours);
             if let Some(cost) = team.cost {
                 text.push_str(&format!(" · {} {}", number(cost), data.currency));
             }
@@ -270,7 +271,7 @@ fn nodes(data: &ReportData, words: &Words) -> String {
             ),
         })
         .collect();
-    picture(chart::bars(&bars), words)
+    format!("<p class=\"note\">{}</p>{}", words.nodes_mean, picture(chart::bars(&bars), words))
 }
 
 fn hardware(data: &ReportData, language: Language) -> String {
