@@ -32,6 +32,16 @@ async fn store(folder: &tempfile::TempDir) -> Store {
     store
 }
 
+/// Runs to its end what plans views, which takes a deep stack.
+fn on_threads(asked: impl Future<Output = ()> + Send + 'static) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(64 << 20)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(asked).await.unwrap() });
+}
+
 async fn number(session: &Session, text: &str) -> i64 {
     let answer = session.sql(text).await.unwrap();
     let batch = &answer.batches[0];
@@ -40,12 +50,7 @@ async fn number(session: &Session, text: &str) -> i64 {
 
 #[test]
 fn a_question_about_a_day_reads_that_day_alone() {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_stack_size(64 << 20)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async { tokio::spawn(ask()).await.unwrap() });
+    on_threads(ask());
 }
 
 async fn ask() {
@@ -103,12 +108,7 @@ async fn ask() {
 #[test]
 fn a_day_of_counts_is_that_day_and_nothing_of_its_neighbours() {
     // Breaks if the last minute of a trace is cut off, or its first is put into the day before.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_stack_size(64 << 20)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async { tokio::spawn(ask_counts()).await.unwrap() });
+    on_threads(ask_counts());
 }
 
 async fn ask_counts() {
@@ -168,12 +168,7 @@ async fn job(store: &Store, cluster: Option<&str>) {
 fn rows_without_a_cluster_are_of_the_only_one_that_is_named() {
     // Breaks when readings that name no cluster and a ledger that does count one fleet twice, or
     // when a second cluster is made the first.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_stack_size(64 << 20)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async { tokio::spawn(ask_clusters()).await.unwrap() });
+    on_threads(ask_clusters());
 }
 
 async fn ask_clusters() {
@@ -201,12 +196,7 @@ async fn ask_clusters() {
 #[test]
 fn a_table_whose_days_were_all_dropped_is_an_empty_one() {
     // Breaks when a question that groups an emptied table fails while it is planned.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_stack_size(64 << 20)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async { tokio::spawn(ask_emptied()).await.unwrap() });
+    on_threads(ask_emptied());
 }
 
 async fn ask_emptied() {
