@@ -79,9 +79,9 @@ impl Ledger {
                 HoldingIndex::build([&told[0], &told[1], &told[2]], Arc::new(suspensions.clone()))
             };
             replace(&self.holdings, build(&suspensions)?);
-            if !suspensions.is_empty() {
+            if let Some(span) = suspensions.span() {
                 // How idle their readings were is asked of the readings as they are shared so far.
-                suspensions.set_idle(&ask(shares::IDLE_SQL).await?)?;
+                suspensions.set_idle(&ask(&shares::idle_sql(span)).await?)?;
                 replace(&self.holdings, build(&suspensions)?);
             }
         }

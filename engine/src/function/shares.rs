@@ -36,17 +36,27 @@ use super::{Body, at};
 /// jobs of a reading, piece by piece of the time that it stands for; those of its instant come last.
 pub(super) const JOB_SHARES: &str = "job_shares";
 
-/// How much of what was read of each suspended attempt was idle, while no other held its GPUs.
-pub(super) const IDLE_SQL: &str = "SELECT s.share['job_id'] AS job_id, \
-     s.share['attempt'] AS attempt, s.cluster, \
-     coalesce(sum(s.weight_s) FILTER (WHERE s.activity_ratio < 0.05), 0) / sum(s.weight_s) AS idle_ratio \
-     FROM (SELECT r.*, r.share['share_ratio'] * r.share['period_s'] AS weight_s FROM ( \
-         SELECT d.cluster, d.activity_ratio, unnest(job_shares(d.job_id, d.cluster, d.node, d.gpu, \
-             d.gpu_uuid, d.mig, d.sampled_at, d.period_s, d.activity_ratio)) AS share \
-         FROM gpu_readings d WHERE d.activity_ratio IS NOT NULL) r \
-         WHERE r.share['suspended'] AND NOT r.share['taken']) s \
-     WHERE s.weight_s > 0 \
-     GROUP BY s.share['job_id'], s.share['attempt'], s.cluster";
+/// Asks how much of what was read of each suspended attempt was idle, while no other held its GPUs;
+/// `from` and `until`, in ms since 1970, are the first start and the last end among them.
+pub(super) fn idle_sql((from, until): (i64, i64)) -> String {
+    let at = |ms: i64| format!("arrow_cast({ms}, 'Timestamp(Millisecond, Some(\"UTC\"))')");
+    format!(
+        "SELECT s.share['job_id'] AS job_id, s.share['attempt'] AS attempt, s.cluster, \
+         coalesce(sum(s.weight_s) FILTER (WHERE s.activity_ratio < {IDLE_BELOW_RATIO}), 0) \
+             / sum(s.weight_s) AS idle_ratio \
+         FROM (SELECT r.*, r.share['share_ratio'] * r.share['period_s'] AS weight_s FROM ( \
+             SELECT d.cluster, coalesce(d.gpu_util_ratio, d.sm_active_ratio) AS activity_ratio, \
+                 unnest(job_shares(d.job_id, d.cluster, d.node, d.gpu, d.gpu_uuid, d.mig, \
+                     d.sampled_at, d.period_s, NULL)) AS share \
+             FROM samples d WHERE d.sampled_at > {} AND d.sampled_at <= {} + INTERVAL '1 day' \
+                 AND d.sampled_at BETWEEN span_started_at() AND as_of()) r \
+             WHERE r.share['suspended'] AND NOT r.share['taken']) s \
+         WHERE s.weight_s > 0 AND s.activity_ratio IS NOT NULL \
+         GROUP BY s.share['job_id'], s.share['attempt'], s.cluster",
+        at(from),
+        at(until)
+    )
+}
 
 /// Activity below it is idle.
 const IDLE_BELOW_RATIO: f64 = 0.05;

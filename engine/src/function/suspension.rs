@@ -77,6 +77,12 @@ impl Suspensions {
         self.all.is_empty()
     }
 
+    /// From the first start to the last end, in ms since 1970; `None` where none was suspended.
+    pub(super) fn span(&self) -> Option<(i64, i64)> {
+        let from = self.all.iter().map(|one| one.started).min()?;
+        Some((from, self.all.iter().map(|one| one.ended).max()?))
+    }
+
     /// The number of an attempt, where it was suspended.
     pub(super) fn number(
         &self,
